@@ -55,7 +55,7 @@ class Listing(Platform):
 class Desk:
     asked: list[Question]
     verdicts: list[Verdict] = field(default_factory=list)
-    listings: list[Sequence[str] | None] = field(default_factory=list)
+    listings: list[Sequence[str] | str | None] = field(default_factory=list)
     cordoned: set[str] = field(default_factory=set)
 
     async def questions(self) -> Questions:
@@ -64,8 +64,8 @@ class Desk:
     async def answer_survey(self, _: str, __: Vm, verdict: Verdict) -> None:
         self.verdicts.append(verdict)
 
-    async def answer_listing(self, _: str, vms: Sequence[str] | None) -> None:
-        self.listings.append(vms)
+    async def answer_listing(self, _: str, vms: Sequence[str] | None, *, error: str = "") -> None:
+        self.listings.append(error or vms)
 
 
 def equipped_with(platform: Platform, action: Action) -> Equipped:
@@ -109,11 +109,11 @@ async def test_what_moves_no_vm_is_no_answer_to_a_drain() -> None:
     assert cold.verdicts[0].reason == "actuator 'rack1' has no action for Redeploy"
 
 
-async def test_a_platform_that_fails_can_not_move_a_vm_and_lists_nothing() -> None:
+async def test_a_platform_that_fails_can_not_move_a_vm_and_tells_why_it_lists_nothing() -> None:
     desk = await answers(Unreachable(), CAN_MOVE, WHICH)
 
     assert desk.verdicts == [Verdict(possible=False, reason="hv-a does not answer")]
-    assert desk.listings == []
+    assert desk.listings == ["hv-a does not answer"]
 
 
 async def test_a_host_is_listed_where_the_driver_can() -> None:

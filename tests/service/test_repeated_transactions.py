@@ -22,7 +22,7 @@ from forewarned.core.rules import Rules
 from forewarned.core.tasks import Failure
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.drains.host_drains import HostDrains
-from forewarned.service.drains.model import DrainOrder
+from forewarned.service.drains.model import DrainOrder, HostListing
 from forewarned.service.events.schedule import Request, WorkRequest
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
@@ -205,7 +205,7 @@ async def every_word_on_a_drain(drains: HostDrains) -> AsyncIterator[object]:
     yield await drains.begin(host, DrainOrder(anyway=True), by=OPERATOR)
     yield await drains.answer_survey(host, vm, possible=True, reason="", target=None, by=OPERATOR)
     await drains.advance(host, by=OPERATOR)
-    yield await drains.answer_listing(host, (), by=OPERATOR)
+    yield await drains.answer_listing(host, HostListing(actuator="rack1", vms=()), by=OPERATOR)
     yield await drains.bring_back(host, by=OPERATOR)
     yield await drains.end(host, by=OPERATOR)
 

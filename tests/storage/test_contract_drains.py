@@ -5,11 +5,19 @@ from operator import methodcaller
 
 from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import EventType, Resource
-from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move, MoveState
+from forewarned.service.drains.model import (
+    Drain,
+    DrainOrder,
+    DrainState,
+    HostListing,
+    Move,
+    MoveState,
+)
 from forewarned.service.ports import Store
 from tests.builders import HOUR, MINUTE, NOON, A
 
 HV_A, HV_B = HostName("hv-a"), HostName("hv-b")
+LISTING = HostListing(actuator="rack1", vms=())
 DRAIN = Drain(
     host=HV_A,
     order=DrainOrder(type=EventType.REDEPLOY, notice=20 * MINUTE, deadline=HOUR),
@@ -46,7 +54,7 @@ async def test_a_drain_is_read_as_it_was_written(store: Store) -> None:
 
 async def test_a_host_has_one_drain_the_newest(store: Store) -> None:
     other = replace(DRAIN, host=HV_B)
-    newer = replace(DRAIN, state=DrainState.EMPTY, moves=(), listed=())
+    newer = replace(DRAIN, state=DrainState.EMPTY, moves=(), listings=(LISTING,))
 
     await put(store, other, DRAIN, newer)
 

@@ -201,7 +201,6 @@ def fill_drains(tx: Transaction) -> None:
                 ),
             ),
             changed_at=NOON + MINUTE,
-            listed=("vm7",),
         )
     )
 

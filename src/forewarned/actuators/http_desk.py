@@ -233,8 +233,12 @@ class HttpDesk:
         told = {"vm": vm.name, "possible": verdict.possible, "reason": verdict.reason}
         await self._answer(host, "survey", {**told, "target": verdict.target})
 
-    async def answer_listing(self, host: str, vms: Sequence[str] | None) -> None:
-        await self._answer(host, "listing", {"vms": vms})
+    async def answer_listing(
+        self, host: str, vms: Sequence[str] | None, *, error: str = ""
+    ) -> None:
+        await self._answer(
+            host, "listing", {"actuator": self._actuator, "vms": vms, "error": error}
+        )
 
     async def begin_listing(self) -> datetime:
         answer = await self._send("GET", self._listing_path)

@@ -48,8 +48,10 @@ class QuestionDesk(Protocol):
 
     async def questions(self) -> Questions: ...
     async def answer_survey(self, host: str, vm: Vm, verdict: Verdict) -> None: ...
-    async def answer_listing(self, host: str, vms: Sequence[str] | None) -> None:
-        """None: this platform can't be asked."""
+    async def answer_listing(
+        self, host: str, vms: Sequence[str] | None, *, error: str = ""
+    ) -> None:
+        """None: this platform can't be asked, or could not this time, for that error."""
 
 
 @runtime_checkable
@@ -170,8 +172,8 @@ class Surveyor:
             async with asyncio.timeout(_LONGEST_SURVEY):
                 found = await self._driver.vms_on(host)
         except (DriverError, TimeoutError) as error:
-            # The drain waits, and says that it does.
-            why = {"actuator": self._name, "host": host, "why": str(error)}
-            _log.warning("a host can't be listed", extra=why)
+            # The drain says so, and waits.
+            failure = str(error) or "the platform does not answer"
+            await self._desk.answer_listing(host, None, error=failure)
             return
         await self._desk.answer_listing(host, found)

@@ -13,7 +13,7 @@ from forewarned.core.rules import Rules
 from forewarned.core.tasks import ActuatorOf, Failure
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.drains.host_drains import HostDrains
-from forewarned.service.drains.model import DrainOrder, DrainState
+from forewarned.service.drains.model import DrainOrder, DrainState, HostListing
 from forewarned.service.drains.questions import Destinations, Question
 from forewarned.service.drains.view import DrainView
 from forewarned.service.lifecycle.tasks import Seen, TaskRef
@@ -118,7 +118,10 @@ class Cloud:
     async def list_host(self, *names: str) -> None:
         [question] = await self.questions()
         assert question.vm is None
-        await self.drains.answer_listing(question.host, names, by=RACK)
+        await self.say_listed(HostListing(actuator="rack1", vms=names))
+
+    async def say_listed(self, listing: HostListing) -> None:
+        await self.drains.answer_listing(A, listing, by=RACK)
 
     async def carry_out(self, host: HostName = B) -> list[ResourceName]:
         """As an actuator, everything that has started."""

@@ -19,7 +19,15 @@ from forewarned.service.drains.errors import (
     UndrainableError,
     UnknownDrainError,
 )
-from forewarned.service.drains.model import PATIENCE, TRIES, DrainOrder, DrainState, MoveState
+from forewarned.service.drains.model import (
+    PATIENCE,
+    TRIES,
+    DrainOrder,
+    DrainState,
+    HostListing,
+    MoveState,
+)
+from forewarned.service.drains.progress import UNLISTED
 from forewarned.service.drains.view import DrainView
 from forewarned.service.events.schedule import Request
 from forewarned.service.lifecycle.assignment import simulated
@@ -38,6 +46,13 @@ from tests.service.drains.cloud import (
     a_cloud,
     rack1,
 )
+
+ALL_ON_C = {
+    "vms": [{"name": "web", "host": "hv-c"}, {"name": "api", "host": "hv-c"}],
+    "availability_sets": [
+        {"name": "db", "update_domains": 2, "vms": [{"name": "db-0", "host": "hv-c"}]}
+    ],
+}
 
 
 @pytest.fixture
@@ -272,10 +287,35 @@ async def test_a_host_that_can_not_be_listed_is_empty_as_the_fleet_has_it(rack: 
     await rack.clock.step(15 * MINUTE)
     await rack.carry_out()
 
-    view = await rack.drains.answer_listing(A, None, by=OPERATOR)
+    await rack.say_listed(HostListing(actuator="rack1", vms=None))
+    view = await rack.show()
 
     assert view.drain.state is DrainState.EMPTY
-    assert view.drain.reason == "as the fleet has it: its actuator can't list the VMs of a host"
+    assert view.drain.reason == UNLISTED
+
+
+async def test_every_actuator_of_a_host_is_asked_and_a_listing_that_fails_is_told() -> None:
+    async with a_cloud(actuator_of=lambda vm: "rack2" if vm.name == WEB else "rack1") as cloud:
+        await cloud.begin(ANYWAY)
+        await cloud.use_cases.fleet.apply(parse(ALL_ON_C), by=OPERATOR)
+        await cloud.settle()
+        asked = [
+            [question.vm for question in (await cloud.drains.questions(actuator))[0]]
+            for actuator in ("rack1", "rack2")
+        ]
+
+        await cloud.list_host()
+        await cloud.say_listed(HostListing(actuator="rack2", vms=None, error="no route"))
+        failed = (await cloud.show()).drain
+        await cloud.say_listed(HostListing(actuator="rack2", vms=None))
+        over = (await cloud.show()).drain
+
+        assert asked == [[None], [None]]
+        assert (failed.state, failed.reason) == (
+            DrainState.VERIFYING,
+            "actuator 'rack2' can't list hv-a: no route",
+        )
+        assert (over.state, over.reason) == (DrainState.EMPTY, "")
 
 
 async def test_a_failed_migration_gets_new_events_but_not_without_end(rack: Cloud) -> None:

@@ -21,7 +21,14 @@ from forewarned.service.drains.errors import (
     UndrainableError,
     UnknownDrainError,
 )
-from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move, MoveState
+from forewarned.service.drains.model import (
+    Drain,
+    DrainOrder,
+    DrainState,
+    HostListing,
+    Move,
+    MoveState,
+)
 from forewarned.service.drains.progress import Standing, Standings, SurveyAnswer
 from forewarned.service.drains.questions import (
     Destinations,
@@ -168,21 +175,9 @@ class HostDrains:
             host, lambda drain, now: progress.surveyed(drain, answer, now=now), by=by
         )
 
-    async def answer_listing(
-        self, host: HostName, vms: Iterable[str] | None, *, by: Actor
-    ) -> DrainView:
-        """None if it can't list the host. Changes nothing if nobody asks any more.
-
-        Raises UnknownDrainError.
-        """
-        listed = () if vms is None else tuple(vms)
-
-        def answered(drain: Drain, _: datetime) -> Drain:
-            if not progress.is_asked_for_listing(drain):
-                return drain
-            return replace(drain, listed=listed, by_fleet=vms is None)
-
-        return await self._answer(host, answered, by=by)
+    async def answer_listing(self, host: HostName, listing: HostListing, *, by: Actor) -> DrainView:
+        """Changes nothing if nobody asks any more. Raises UnknownDrainError."""
+        return await self._answer(host, lambda drain, _: progress.listed(drain, listing), by=by)
 
     async def _answer(
         self, host: HostName, answered: Callable[[Drain, datetime], Drain], *, by: Actor

@@ -96,6 +96,17 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostListing:
+    """What an actuator says of a host."""
+
+    actuator: str
+    vms: tuple[str, ...] | None
+    """Those that its platform has there; None if it can't list a host."""
+    error: str = ""
+    """Why it could not, this time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainOrder:
     """What an operator asks for."""
 
@@ -129,10 +140,8 @@ class Drain:
     """Since when it is in this state."""
     moved_at: datetime | None = None
     """Since when the fleet has no VM on the host; None while it has."""
-    listed: tuple[str, ...] | None = None
-    """The VMs that the platform has there; None before its actuator has said so."""
-    by_fleet: bool = False
-    """Whether the fleet alone says that it is empty: its actuator can't list a host."""
+    listings: tuple[HostListing, ...] = ()
+    """What actuators have said of the host since the fleet has no VM there, one each."""
 
     @property
     def deadline_at(self) -> datetime | None:

@@ -23,13 +23,15 @@ from forewarned.service.drains.model import (
     TRIES,
     Drain,
     DrainState,
+    HostListing,
     Move,
     MoveState,
 )
 from forewarned.service.records import EventRecord
 
 NO_ACTUATOR: Final = "no actuator carries out its events"
-BY_FLEET: Final = "as the fleet has it: its actuator can't list the VMs of a host"
+BY_FLEET: Final = "according to the fleet"
+UNLISTED: Final = f"{BY_FLEET}: its actuator can't list the VMs of a host"
 _SHOWN: Final = 5
 """VMs that a reason names; the drain itself has all of them."""
 
@@ -155,8 +157,7 @@ def returning(drain: Drain, *, now: datetime) -> Drain:
         moves=tuple(moves),
         goes=True,
         moved_at=None,
-        listed=None,
-        by_fleet=False,
+        listings=(),
     )
 
 
@@ -172,10 +173,10 @@ def settled(drain: Drain, *, now: datetime) -> Drain:
         return _settled_return(drain, now=now)
     is_left = any(move.state is not MoveState.MOVED for move in drain.moves)
     moved_at = None if is_left else drain.moved_at or now
-    listed = None if is_left else drain.listed
+    listings = () if is_left else drain.listings
     # Once an operator was told that nothing is begun, a late answer begins nothing.
     goes = drain.goes or (drain.state is DrainState.PLANNING and _may_go(drain))
-    drain = replace(drain, goes=goes, moved_at=moved_at, listed=listed)
+    drain = replace(drain, goes=goes, moved_at=moved_at, listings=listings)
     state, reason = _state(drain, now=now)
     changed_at = drain.changed_at if state is drain.state else now
     return replace(drain, state=state, reason=reason, changed_at=changed_at)
@@ -198,9 +199,18 @@ def is_asked_for_listing(drain: Drain) -> bool:
     return drain.moved_at is not None and drain.is_watched and not is_over
 
 
-def listing_actuator(drain: Drain) -> str:
-    """The one that is asked which VMs the platform has on the host; empty if none can be."""
-    return next((each.actuator for each in drain.moves if each.actuator not in {"", SIMULATED}), "")
+def listing_actuators(drain: Drain) -> list[str]:
+    """Those that are asked which VMs the platform has on the host. The emulator has no other."""
+    found = dict.fromkeys(each.actuator for each in drain.moves)
+    return [actuator for actuator in found if actuator not in {"", SIMULATED}]
+
+
+def listed(drain: Drain, listing: HostListing) -> Drain:
+    """With what an actuator says of the host, if it is asked."""
+    if not is_asked_for_listing(drain) or listing.actuator not in listing_actuators(drain):
+        return drain
+    others = tuple(each for each in drain.listings if each.actuator != listing.actuator)
+    return replace(drain, listings=(*others, listing))
 
 
 # --- one VM --------------------------------------------------------------------------------------
@@ -370,17 +380,29 @@ def _settled_return(drain: Drain, *, now: datetime) -> Drain:
 
 
 def _when_moved(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
-    asked = listing_actuator(drain)
-    if not asked or drain.listed == ():
-        return DrainState.EMPTY, BY_FLEET if drain.by_fleet else ""
-    reason = ""
-    if drain.listed:
-        reason = f"not moved, as the platform has it: {_few(drain.listed)}"
+    if drain.state is DrainState.EMPTY:
+        return drain.state, drain.reason
+    asked = listing_actuators(drain)
+    answers = {each.actuator: each for each in drain.listings}
+    found = dict.fromkeys(vm for each in drain.listings for vm in each.vms or ())
+    reasons = [f"not moved, as the platform has it: {_few(found)}"] if found else []
+    reasons += [
+        f"actuator {each.actuator!r} can't list {drain.host}: {each.error}"
+        for each in drain.listings
+        if each.error
+    ]
+    silent = [actuator for actuator in asked if actuator not in answers]
+    if not reasons and not silent:
+        is_listed = any(each.vms is not None for each in drain.listings)
+        return DrainState.EMPTY, "" if is_listed else UNLISTED if asked else BY_FLEET
     if drain.moved_at is None or now < drain.moved_at + PATIENCE:
-        return DrainState.VERIFYING, reason
-    # It is asked on: an answer that comes late counts as well.
-    silent = f"actuator {asked!r} does not say which VMs are on {drain.host}: check that it runs"
-    return DrainState.STUCK, reason or silent
+        return DrainState.VERIFYING, "; ".join(reasons)
+    # They are asked on: an answer that comes late counts as well.
+    reasons += [
+        f"actuator {each!r} does not say which VMs are on {drain.host}: check that it runs"
+        for each in silent
+    ]
+    return DrainState.STUCK, "; ".join(reasons)
 
 
 def _few(names: Iterable[str]) -> str:

@@ -76,6 +76,6 @@ def questions_for(snapshot: Snapshot, drain: Drain, actuator: str) -> list[Quest
         )
         for binding in (snapshot.bindings_named(asked) if asked else ())
     ]
-    if progress.is_asked_for_listing(drain) and progress.listing_actuator(drain) == actuator:
+    if progress.is_asked_for_listing(drain) and actuator in progress.listing_actuators(drain):
         questions.append(Question(host=drain.host, type=drain.order.type, vm=None))
     return questions

@@ -76,7 +76,7 @@ async def test_actuators_are_asked_and_answer() -> None:
             answer = {"vm": question["vm"], "possible": False, "reason": "no other host"}
             await control.post(f"{DRAIN}/survey", answer)
         planned = await control.get(DRAIN)
-        listed = await control.post(f"{DRAIN}/listing", {"vms": []})
+        listed = await control.post(f"{DRAIN}/listing", {"actuator": "rack1", "vms": []})
         await control.post(DRAIN)
         drained = await control.get("/v1/drain-questions", actuator="rack2")
 

@@ -66,7 +66,7 @@ async def answer_listing(
 ) -> wire.ShownDrain:
     """Say which VMs the platform has on a host."""
     drains, host = services.use_cases.drains, _host(asked.path)
-    return wire.shown(await drains.answer_listing(host, asked.body.vms, by=asked.by))
+    return wire.shown(await drains.answer_listing(host, asked.body.listing(), by=asked.by))
 
 
 def _host(path: Mapping[str, str]) -> HostName:

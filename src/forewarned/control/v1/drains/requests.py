@@ -7,6 +7,7 @@ import msgspec
 from forewarned.control.v1.request_wire import Ask, Text
 from forewarned.control.v1.wire import Span, about
 from forewarned.core.model import EventType
+from forewarned.service.drains import model
 from forewarned.service.drains.model import DrainOrder
 
 
@@ -55,6 +56,11 @@ class SurveyAnswer(Ask, frozen=True):
 
 
 class HostListing(Ask, frozen=True):
+    actuator: Text
     vms: Annotated[
         tuple[str, ...] | None, about("what the platform has on the host; null: it can't be asked")
     ]
+    error: Annotated[str, about("why it could not be asked this time")] = ""
+
+    def listing(self) -> model.HostListing:
+        return model.HostListing(actuator=self.actuator, vms=self.vms, error=self.error)
