@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from forewarned.cli.failures import CommandError
-from forewarned.cli.hosts.drains import refuse_unless_returned, waits_for
+from forewarned.cli.hosts.drains import progress_of, refuse_unless_returned
 from forewarned.control.v1.drains.wire import ShownMove
 from forewarned.core.model import Resource
 from forewarned.service.drains.model import MoveState
@@ -126,24 +126,27 @@ def test_vms_have_returned_if_they_are_on_the_host_or_gone(
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ({"state": MoveState.MOVING, "target": "hv-b"}, "its task: to hv-b"),
-        ({"state": MoveState.MOVING, "progress": "62 % is copied"}, "its task: 62 % is copied"),
-        ({"state": MoveState.MOVING}, "its task"),
+        ({"state": MoveState.MOVING, "target": "hv-b"}, "to hv-b"),
+        ({"state": MoveState.MOVING, "progress": "62 % is copied"}, "62 % is copied"),
+        ({"state": MoveState.MOVING}, ""),
         (
             {"state": MoveState.MOVED, "moved_to": "hv-b", "away": 0.41},
-            "nothing: it is on hv-b, and was away for 0.41 s",
+            "on hv-b, away for 0.41 s",
         ),
-        ({"state": MoveState.WAITING, "reads": True, "reason": "no room"}, "its turn; no room"),
+        (
+            {"state": MoveState.WAITING, "reads": True, "reason": "no room"},
+            "waits for its turn; no room",
+        ),
         (
             {"state": MoveState.WAITING, "target": "hv-b"},
-            "its turn, to hv-b, without notice: nobody reads",
+            "waits for its turn, to hv-b, without notice: it does not read",
         ),
     ],
 )
-def test_a_row_says_what_a_vm_waits_for_and_how_far_it_is(
+def test_a_row_says_how_far_a_vm_is_and_what_it_progress_of(
     told: dict[str, object], words: str
 ) -> None:
-    assert waits_for(a_move(told)) == words
+    assert progress_of(a_move(told)) == words
 
 
 def test_what_is_in_the_way_is_said_before_anything_is_begun() -> None:

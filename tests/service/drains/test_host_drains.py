@@ -144,7 +144,7 @@ async def test_vms_that_nobody_reads_of_are_named_before_they_are_moved() -> Non
         view = await cloud.begin()
         assert view.drain.state is DrainState.PLANNED
         assert view.drain.reason == (
-            "would be moved without notice, because nobody reads theirs: api"
+            "would be moved without notice, because they don't read their document: api"
         )
 
         await cloud.begin(ANYWAY)

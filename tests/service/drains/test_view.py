@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from forewarned.service.drains.view import Headway
+from forewarned.service.drains.view import MoveProgress
 from forewarned.service.lifecycle.tasks import Seen
 from tests.builders import SECOND
 from tests.service.drains.cloud import API, DB0, RACK, WEB, B, Cloud, a_cloud, rack1
@@ -24,14 +24,14 @@ async def rack() -> AsyncIterator[Cloud]:
 async def test_a_vm_that_is_moving_says_how_far_it_is(rack: Cloud) -> None:
     await rack.approve(await rack.show(), WEB)
     [held] = await rack.claim()
-    begun = (await rack.show()).headway
+    begun = (await rack.show()).progress
     await rack.use_cases.tasks.renew(held, Seen(f'{{"job": "{COPYING}"}}'))
     await rack.use_cases.tasks.renew(held)
 
-    shown = (await rack.show()).headway
+    shown = (await rack.show()).progress
 
-    assert begun == {WEB: Headway()}
-    assert shown == {WEB: Headway(progress=COPYING)}
+    assert begun == {WEB: MoveProgress()}
+    assert shown == {WEB: MoveProgress(progress=COPYING)}
 
 
 async def test_a_vm_that_was_moved_says_how_long_it_was_away(rack: Cloud) -> None:
@@ -44,7 +44,7 @@ async def test_a_vm_that_was_moved_says_how_long_it_was_away(rack: Cloud) -> Non
     await finish(wrong, Seen('{"stood_still": 1e300}', B), by=RACK)
     await finish(unmeasured, Seen("{}", B), by=RACK)
 
-    shown = (await rack.show()).headway
+    shown = (await rack.show()).progress
     history = await rack.causes(measured.event_id, "restored")
 
     assert {name: each.away for name, each in shown.items()} == {

@@ -253,29 +253,28 @@ def _headline(found: ShownDrain) -> str:
 
 
 def _table(found: ShownDrain) -> Table:
-    table = frameless("VM", "State", "Waits for")
+    table = frameless("VM", "State", "Progress")
     for move in found.vms:
         table.add_row(
-            plain(move.vm), Text(move.state, _STYLES.get(move.state, "")), plain(waits_for(move))
+            plain(move.vm), Text(move.state, _STYLES.get(move.state, "")), plain(progress_of(move))
         )
     return table
 
 
-def waits_for(move: ShownMove) -> str:
+def progress_of(move: ShownMove) -> str:
     match move.state:
         case MoveState.ASKED:
-            words = f"actuator {move.actuator}: can it be moved"
+            words = f"actuator {move.actuator} is asked whether it can be moved"
         case MoveState.WAITING:
-            words = f"its turn, to {move.target}" if move.target else "its turn"
-            words += "" if move.reads else ", without notice: nobody reads"
+            words = "waits for its turn" + (f", to {move.target}" if move.target else "")
+            words += "" if move.reads else ", without notice: it does not read"
         case MoveState.NOTICE if move.not_before is not None:
-            words = f"its approval, or {_clock(move.not_before)}"
+            words = f"waits for its approval, or {_clock(move.not_before)}"
         case MoveState.MOVED if move.moved_to is not None:
-            away = "" if move.away is None else f", and was away for {move.away:.2f} s"
-            words = f"nothing: it is on {move.moved_to}{away}"
+            away = "" if move.away is None else f", away for {move.away:.2f} s"
+            words = f"on {move.moved_to}{away}"
         case MoveState.MOVING:
-            at = move.progress or (f"to {move.target}" if move.target else "")
-            words = f"its task: {at}" if at else "its task"
+            words = move.progress or (f"to {move.target}" if move.target else "")
         case _:
             words = ""
     return "; ".join(filter(None, (words, move.reason)))

@@ -65,8 +65,9 @@ class HostDrains:
 
         def decision(tx: Transaction) -> DrainView:
             earlier = tx.lock_drain(host)
-            _refuse_over(earlier, order, is_inhabited=bool(tx.scopes_on(host)))
-            if not tx.scopes_on(host):
+            is_inhabited = bool(tx.scopes_on(host))
+            _refuse_over(earlier, order, is_inhabited=is_inhabited)
+            if not is_inhabited:
                 raise UnknownHostError(host)
             drain = Drain(
                 host=host,

@@ -249,7 +249,7 @@ def _without_notice(move: Move, drain: Drain) -> Move:
     """One that would return without notice stays, unless the operator has allowed that."""
     if not drain.is_returning or move.reads or drain.order.anyway:
         return move
-    reason = "it would be moved back without notice, because nobody reads its document"
+    reason = "it would be moved back without notice, because it does not read its document"
     return replace(move, state=MoveState.BLOCKED, reason=reason)
 
 
@@ -348,7 +348,9 @@ def obstacles(drain: Drain) -> str:
     if blocked:
         parts.append(f"can't be moved: {_few(blocked)}")
     if unread:
-        parts.append(f"would be moved without notice, because nobody reads theirs: {_few(unread)}")
+        parts.append(
+            f"would be moved without notice, because they don't read their document: {_few(unread)}"
+        )
     return "; ".join(parts)
 
 

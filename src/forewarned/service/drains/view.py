@@ -17,7 +17,7 @@ _LONGEST: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Headway:
+class MoveProgress:
     """How far a VM has come on its way."""
 
     progress: str = ""
@@ -31,7 +31,7 @@ class DrainView:
     drain: Drain
     events: Mapping[ResourceName, EventRecord]
     """The newest event of each VM that has had one."""
-    headway: Mapping[ResourceName, Headway]
+    progress: Mapping[ResourceName, MoveProgress]
     """Of each VM whose event has started."""
 
 
@@ -44,19 +44,19 @@ def view_of(snapshot: Snapshot, drain: Drain) -> DrainView:
     return DrainView(
         drain=drain,
         events={name: record for name, record in records.items() if record is not None},
-        headway={task.vm: headway(task) for task in tasks if names[task.event_id] == task.vm},
+        progress={task.vm: progress_of(task) for task in tasks if names[task.event_id] == task.vm},
     )
 
 
-def headway(task: Task) -> Headway:
+def progress_of(task: Task) -> MoveProgress:
     if task.actuator == SIMULATED:
-        return Headway()
+        return MoveProgress()
     seen: Mapping[str, object] = json.loads(task.after) if task.after else {}
     match task.state, seen.get("job"), seen.get("stood_still"):
         case TaskState.BEGUN, str(progress), _:
-            return Headway(progress=progress)
+            return MoveProgress(progress=progress)
         case TaskState.DONE, _, int() | float() as seconds if 0 <= seconds < _LONGEST:
-            return Headway(away=timedelta(seconds=seconds))
+            return MoveProgress(away=timedelta(seconds=seconds))
         case TaskState.DONE, _, _ if task.begun_at is not None and task.ended_at is not None:
-            return Headway(away=task.ended_at - task.begun_at)
-    return Headway()
+            return MoveProgress(away=task.ended_at - task.begun_at)
+    return MoveProgress()

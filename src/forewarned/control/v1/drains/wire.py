@@ -8,7 +8,7 @@ from forewarned.control.v1.wire import DrainSummary, Shape, about
 from forewarned.core.model import EventType
 from forewarned.service.drains.model import Drain, DrainState, Move, MoveState
 from forewarned.service.drains.questions import Destinations, Question
-from forewarned.service.drains.view import DrainView, Headway
+from forewarned.service.drains.view import DrainView, MoveProgress
 from forewarned.service.records import EventRecord
 
 
@@ -79,7 +79,7 @@ def shown(view: DrainView) -> ShownDrain:
         by=drain.by,
         dry_run=drain.order.dry_run,
         vms=tuple(
-            _shown_move(move, view.events.get(move.vm), view.headway.get(move.vm, Headway()))
+            _shown_move(move, view.events.get(move.vm), view.progress.get(move.vm, MoveProgress()))
             for move in drain.moves
         ),
     )
@@ -120,7 +120,7 @@ def _shown_question(question: Question) -> ShownQuestion:
     )
 
 
-def _shown_move(move: Move, record: EventRecord | None, headway: Headway) -> ShownMove:
+def _shown_move(move: Move, record: EventRecord | None, progress: MoveProgress) -> ShownMove:
     is_open = record is not None and record.ended_at is None
     return ShownMove(
         vm=move.vm,
@@ -131,8 +131,8 @@ def _shown_move(move: Move, record: EventRecord | None, headway: Headway) -> Sho
         actuator=move.actuator,
         target=move.target,
         moved_to=move.moved_to,
-        progress=headway.progress,
-        away=None if headway.away is None else headway.away.total_seconds(),
+        progress=progress.progress,
+        away=None if progress.away is None else progress.away.total_seconds(),
         tries=move.tries,
         reason=move.reason,
     )
