@@ -184,22 +184,27 @@ class Slow(Platform):
     """One that answers nothing before it was asked for eight VMs."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.under_way = 0
+        self.most = 0
         self.is_enough = asyncio.Event()
 
     @override
     async def survey(self, action: Action, vm: Vm) -> Verdict:
-        self.asked += 1
-        if self.asked == 8:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        if self.under_way == 8:
             self.is_enough.set()
         await self.is_enough.wait()
+        self.under_way -= 1
         return Verdict(possible=True)
 
 
-async def test_eight_vms_are_looked_at_at_once() -> None:
-    desk = await answers(Slow(), *[CAN_MOVE] * 20)
+async def test_eight_vms_are_looked_at_at_once_and_no_more() -> None:
+    platform = Slow()
+    desk = await answers(platform, *[CAN_MOVE] * 20)
 
-    assert len(desk.verdicts) == 20
+    assert [each.possible for each in desk.verdicts] == [True] * 20
+    assert platform.most == 8
 
 
 async def test_a_dry_run_closes_no_host() -> None:
