@@ -2,18 +2,27 @@
 
 import asyncio
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from forewarned.sandbox.namespace import NamespaceError
-from forewarned.scenarios.isolation.sandbox import Program, ProgramError, Sandbox
+from forewarned.scenarios.isolation import sandbox as sandbox_module
+from forewarned.scenarios.isolation.sandbox import (
+    LeftRunningError,
+    Program,
+    ProgramError,
+    Sandbox,
+)
 from tests.scenarios.sandboxes import needs_namespaces
 from tests.scenarios.unprivileged import NOBODY, as_nobody
 
@@ -79,13 +88,14 @@ for _ in range(20):
 print('up', flush=True)
 while True: time.sleep(3600)
 """
-# Always one process, and never the same for long: it forks, and the parent exits.
+# Always one process, and never the same for long: it forks, and the parent exits. Not without end,
+# so that a sandbox that can't end it does not fill the process table of the machine.
 BREEDING = """
-import os, time
+import os
 print('up', flush=True)
-while True:
+for _ in range(2000):
     if os.fork(): os._exit(0)
-    time.sleep(0.002)
+print('worn out', flush=True)
 """
 
 
@@ -97,9 +107,13 @@ while True:
         pytest.param(STUBBORN, marks=pytest.mark.thorough),
         DAEMON,
         FORKING,
-        pytest.param(BREEDING, marks=pytest.mark.thorough),
+        BREEDING,
+        pytest.param(
+            BREEDING.replace("os._exit(0)", "os._exit(0)\n    os.setsid()"),
+            marks=pytest.mark.thorough,
+        ),
     ],
-    ids=["stubborn", "daemon", "forking", "breeding"],
+    ids=["stubborn", "daemon", "forking", "breeding", "breeding sessions"],
 )
 async def test_nothing_that_a_handler_has_started_outlives_a_kill(
     isolated: bool, script: str
@@ -112,6 +126,51 @@ async def test_nothing_that_a_handler_has_started_outlives_a_kill(
 
         # The pipe has no writer any more, so all processes that had it are gone.
         assert await rest(program) == b""
+
+
+async def test_what_is_being_killed_is_not_killed_again_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A keeper that is busy with one request would get busier with more."""
+    monkeypatch.setattr(sandbox_module, "_PAUSE", timedelta(milliseconds=1))
+    monkeypatch.setattr(sandbox_module, "_PATIENCE", timedelta(milliseconds=50))
+    sandbox = Sandbox(is_isolated=False)
+    sandbox._channel, keeper = socket.socketpair()
+    sandbox._all_ended.clear()
+
+    with sandbox._channel, keeper:
+        with pytest.raises(LeftRunningError):
+            await sandbox.kill()
+        assert keeper.recv(65536).count(b"\n") == 1
+
+        sandbox._hear({"said": "killed"})
+        with pytest.raises(LeftRunningError):
+            await sandbox.kill()
+        assert keeper.recv(65536).count(b"\n") == 1
+
+
+@needs_namespaces
+async def test_a_keeper_that_does_not_end_is_ended_with_all_of_its_namespace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sandbox_module, "_PATIENCE", timedelta(milliseconds=50))
+    sandbox = await Sandbox(is_isolated=True).__aenter__()
+    program = await sandbox.start([sys.executable, "-c", STUBBORN], variables={})
+    await printed(program, b"up\n")
+    # Stopped, it does not read that it is to end.
+    os.killpg(sandbox._keeper.pid, signal.SIGSTOP)
+
+    with pytest.raises(LeftRunningError):
+        await sandbox.__aexit__()
+
+    try:
+        closed, _, _ = await asyncio.to_thread(select.select, [program.output], [], [], LONG)
+        assert closed, "it still runs"
+        assert await rest(program) == b""
+        await sandbox._keeper.wait()
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(sandbox._keeper.pid, signal.SIGKILL)
 
 
 @on_linux

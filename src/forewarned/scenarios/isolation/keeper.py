@@ -35,6 +35,8 @@ _MS_NOSUID_NODEV_NOEXEC: Final = 2 | 4 | 8
 _MS_NOSUID_NODEV: Final = 2 | 4
 _MS_REC_PRIVATE: Final = 0x4000 | 0x40000
 _PIECE: Final = 65536
+_MOST_REAPED: Final = 256
+"""In one go: a handler may fork as quickly as its dead are reaped, which would never end."""
 # Python ignores these, and what is ignored stays so in the program.
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -60,29 +62,31 @@ class Keeper:
             selector.register(self._channel, selectors.EVENT_READ)
             selector.register(ours, selectors.EVENT_READ)
             self._say({"said": "ready"})
+            has_more = False
             while True:
-                ready = {key.fileobj for key, _ in selector.select()}
+                ready = {key.fileobj for key, _ in selector.select(0 if has_more else None)}
                 if ours in ready:
                     ours.recv(_PIECE)
-                # First what has ended, so that a new program is never taken for an old one.
-                self._reap()
+                # Before the dead are reaped, of which there may be more and more.
                 if self._channel in ready:
                     piece = self._receive()
                     if not piece:
                         return
                     for message in self._messages(piece):
                         self._obey(message)
+                has_more = self._reap()
 
     def end_all(self) -> None:
         """Returns when none is left."""
-        self._tree.send(signal.SIGKILL)
+        self._tree.kill(self._reap)
         while True:
             try:
                 os.waitpid(-1, 0)
             except ChildProcessError:
                 return
+            self._reap()
             # Those that were forked meanwhile have become children of this process by now.
-            self._tree.send(signal.SIGKILL)
+            self._tree.kill(self._reap)
 
     def _receive(self) -> bytes:
         """Empty when the channel is closed."""
@@ -104,7 +108,11 @@ class Keeper:
             case "start":
                 self._start(list(message["command"]), message["variables"])
             case "signal":
-                self._tree.send(message["number"])
+                if message["number"] == signal.SIGKILL:
+                    self._tree.kill(self._reap)
+                    self._say({"said": "killed"})
+                else:
+                    self._tree.send(message["number"])
             case other:
                 raise ValueError(f"no such request: {other!r}")
 
@@ -145,20 +153,24 @@ class Keeper:
             for descriptor in (output, out, errors, err):
                 os.close(descriptor)
 
-    def _reap(self) -> None:
-        while self._has_children:
+    def _reap(self) -> bool:
+        """Whether there may be more of the dead."""
+        if not self._has_children:
+            return False
+        for _ in range(_MOST_REAPED):
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 self._has_children = False
                 self._say({"said": "all ended"})
-                return
+                return False
             if pid == 0:
-                return
+                return False
             if pid in self._started:
                 self._started.discard(pid)
                 code = os.waitstatus_to_exitcode(status)
                 self._say({"said": "exited", "pid": pid, "code": code})
+        return True
 
     def _say(self, message: Message, *descriptors: int) -> None:
         line = json.dumps(message).encode() + b"\n"

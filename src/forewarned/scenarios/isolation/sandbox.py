@@ -28,6 +28,8 @@ _PIECE: Final = 65536
 _MOST_DESCRIPTORS: Final = 8
 _PATIENCE: Final = timedelta(seconds=30)
 """For the kernel to end what was killed. What is stuck in it for longer can't be helped."""
+_PAUSE: Final = timedelta(seconds=1)
+"""Before what has not ended is killed again."""
 
 
 class ProgramError(Exception):
@@ -87,6 +89,7 @@ class Sandbox:
         self._programs: dict[int, Program] = {}
         self._all_ended = asyncio.Event()
         self._all_ended.set()
+        self._is_killing = False
 
     async def __aenter__(self) -> Self:
         """Raises NamespaceError."""
@@ -151,10 +154,13 @@ class Sandbox:
         try:
             async with asyncio.timeout(_PATIENCE.total_seconds()):
                 while not self._all_ended.is_set():
-                    self.send(signal.SIGKILL)
-                    # Again, because it may have forked while it was being killed.
+                    # Again, because it may have forked while it was being killed. But a keeper
+                    # that is busy with it would get only busier.
+                    if not self._is_killing:
+                        self._is_killing = True
+                        self.send(signal.SIGKILL)
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(1):
+                        async with asyncio.timeout(_PAUSE.total_seconds()):
                             await self.all_ended()
         except TimeoutError:
             raise LeftRunningError from None
@@ -191,6 +197,8 @@ class Sandbox:
                     program.exited.set_result(message["code"])
             case "all ended":
                 self._all_ended.set()
+            case "killed":
+                self._is_killing = False
             case "started":
                 # Here, because the next message may say that it has exited.
                 pid = message["pid"]
@@ -225,7 +233,9 @@ class Sandbox:
             async with asyncio.timeout(_PATIENCE.total_seconds()):
                 await self._keeper.wait()
         except TimeoutError:
-            self._keeper.kill()
+            # All of its group: isolated, the kernel ends the rest with the first in the namespace.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._keeper.pid, signal.SIGKILL)
             raise LeftRunningError from None
 
 
