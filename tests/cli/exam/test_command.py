@@ -13,6 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarned.cli import cli
+from forewarned.scenarios import examination
+from forewarned.scenarios.isolation.sandbox import LeftRunningError
+from forewarned.scenarios.report import Report
 from tests.scenarios.unprivileged import as_nobody, can_be_nobody
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,7 +45,8 @@ def readable_by_all() -> Iterator[Path]:
 def failing(folder: Path) -> Result:
     """One scenario that is passed, and one that is failed, with all reports."""
     return exam(
-        *("--isolation", "none", "--only", "unknown-fields", "--only", "user-restart"),
+        *("--isolation", "none", "--endpoint-env", "FOREWARNED_ENDPOINT"),
+        *("--only", "unknown-fields", "--only", "user-restart"),
         *("--junit", str(folder / "exam.xml"), "--html", str(folder / "exam.html")),
         *("--patience", "3", "--json", "--", sys.executable, str(HANDLER), "unknown-fields"),
     )
@@ -87,23 +91,57 @@ def test_what_can_not_be_examined_is_refused_with_the_choices_there_are(tmp_path
     no_such_folder = exam("--private", str(tmp_path / "missing"), "--", "true")
     contradiction = exam("--isolation", "none", "--private", str(tmp_path), "--", "true")
 
+    not_told = exam("--isolation", "none", "--", "true")
+
     assert no_command.exit_code == no_program.exit_code == contradiction.exit_code == 2
+    # It could reach the real endpoint of the machine.
+    assert not_told.exit_code == 2
     assert "forewarned exam -- ./handler.sh" in no_command.stderr
     assert no_such_folder.exit_code == 1
     for choice in ("{endpoint}", "--endpoint-env", "--listen"):
         assert choice in no_such_folder.stderr
+        assert choice in not_told.stderr
 
 
 def test_a_handler_that_asks_nothing_is_told_so_once() -> None:
     told = exam(
         *("--isolation", "none", "--only", "user-restart", "--only", "freeze"),
-        *("--patience", "0.1", "--", "true"),
+        *("--patience", "0.1", "--", "true", "{endpoint}"),
     )
 
     assert told.exit_code == 1
     assert "it exited with 0" in told.stdout
     assert told.stdout.count("expected  ") == 2
     assert "has asked nothing in any scenario" in told.stdout
+
+
+def test_a_file_of_ones_own_is_played_and_gives_no_grade(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'name = "mine"\ntitle = "Mine"\n[[step]]\ndo = "schedule"\nname = "r"\ntype = "Reboot"\n'
+        '[[expect]]\nthat = "approved"\nevent = "r"\nwithin = "30s"\n'
+    )
+
+    passed = exam(
+        *("--isolation", "none", "--endpoint-env", "FOREWARNED_ENDPOINT", "--patience", "3"),
+        *("--scenario", str(file), "--", sys.executable, str(HANDLER)),
+    )
+
+    assert passed.exit_code == 0
+    assert "1 of 1 scenarios passed" in passed.stdout
+    assert "rade" not in passed.stdout
+
+
+def test_processes_that_can_not_be_ended_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def left(*_: object, **__: object) -> list[Report]:
+        raise LeftRunningError
+
+    monkeypatch.setattr(examination, "examine", left)
+
+    refused = exam("--isolation", "none", "--", "true", "{endpoint}")
+
+    assert refused.exit_code == 1
+    assert "processes that can't be ended" in refused.stderr
 
 
 def test_a_scenario_file_with_mistakes_is_told_with_their_lines(tmp_path: Path) -> None:

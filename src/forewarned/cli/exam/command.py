@@ -28,10 +28,14 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 8
 _TERMINATED: Final = 128 + signal.SIGTERM
 _GRADES: Final = ("essential", "robust", "exemplary")
+_TELL: Final = (
+    "tell the handler where the service is: {endpoint} in its arguments stands for the URL,",
+    "--endpoint-env NAME puts it into a variable, --listen HOST:PORT serves where it looks.",
+)
 _CHOICES: Final = (
     "Allow user namespaces, or run as root; in a container, with 'docker run --privileged'.",
-    "Or tell the handler where the service is: {endpoint} in its arguments stands for the URL,",
-    "--endpoint-env NAME puts it into a variable, --listen HOST:PORT serves where it looks.",
+    f"Or {_TELL[0]}",
+    _TELL[1],
 )
 
 
@@ -152,9 +156,9 @@ def exam(
     reports = _examined(scenarios, examinee, at_once=at_once, patience=patience)
     outcome = Outcome(
         reports=tuple(reports),
-        # Whoever plays a few scenarios has not been examined for a grade.
-        grade=None if only else grade_of(reports),
-        is_graded=not only,
+        # A grade needs the whole examination.
+        grade=None if only or files else grade_of(reports),
+        is_graded=not (only or files),
         command=shlex.join(command),
         began_at=began_at,
         took=monotonic() - began,
@@ -217,6 +221,15 @@ def _examinee(
     if isolation == "none" or listen is not None:
         if private:
             raise UsageError("--private needs a namespace", code="no_namespace")
+        if not is_told:
+            raise UsageError(
+                "--isolation none: a handler with 169.254.169.254 built in would ask this machine's"
+                " own endpoint, and may approve real events",
+                "Leave --isolation none out, so that the handler gets a network of its own.",
+                f"Or {_TELL[0]}",
+                _TELL[1],
+                code="no_endpoint",
+            )
         return shared
     isolated = Examinee(command=command, is_isolated=True, private=private)
     if sys.platform != "linux":
@@ -246,6 +259,7 @@ def _examined(
     from forewarned.cli.exam.progress import Progress
     from forewarned.sandbox.namespace import NamespaceError
     from forewarned.scenarios.examination import examine
+    from forewarned.scenarios.isolation.sandbox import LeftRunningError
     from forewarned.scenarios.ports import StageError
 
     with Progress(len(scenarios), is_quiet=wants_json(click.get_current_context())) as progress:
@@ -263,7 +277,7 @@ def _examined(
             return asyncio.run(examination())
         except asyncio.CancelledError:
             click.get_current_context().exit(_TERMINATED)
-        except (NamespaceError, StageError) as error:
+        except (NamespaceError, StageError, LeftRunningError) as error:
             raise RefusedError(str(error), code="cannot_examine") from error
 
 
