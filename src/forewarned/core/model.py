@@ -96,12 +96,22 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Publishing:
+    """A policy's `scheduledEventsAdditionalPublishingTargets.eventGridAndResourceGraph`."""
+
+    enabled: bool = False
+    api_version: str = ""
+    """Whose fields are published; empty for the newest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A scope's `scheduledEventsPolicy`: which events are approved without being asked for."""
 
     approves_user_reboot: bool = False
     approves_user_redeploy: bool = False
     approves_when_all_down: bool = True
+    publishing: Publishing = Publishing()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

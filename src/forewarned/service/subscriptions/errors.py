@@ -1,0 +1,41 @@
+"""Refusals that concern subscriptions."""
+
+from forewarned.core.errors import Category, RefusalError
+
+
+class UnknownSubscriptionError(RefusalError, category=Category.NOT_FOUND, field="name"):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no subscription {name!r}")
+        self.name = name
+
+
+class SubscriptionExistsError(RefusalError, category=Category.CONFLICT, field="name"):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there already is a subscription {name!r}: change it, or choose a name")
+        self.name = name
+
+
+class BadSubscriptionNameError(RefusalError, category=Category.INVALID, field="name"):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name[:100]!r} is not a name for a subscription: expected 1 to 63 lower-case letters,"
+            " digits, '-', '_' and '.', the first of them a letter or a digit"
+        )
+        self.name = name
+
+
+class SubscriptionOfSettingsError(RefusalError, category=Category.CONFLICT, field="name"):
+    """What the settings file says would come back at the next start."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"subscription {name!r} is kept by the settings file: change it there, under"
+            " [[subscriptions]], and restart the server"
+        )
+        self.name = name
+
+
+class TooManySubscriptionsError(RefusalError, category=Category.CONFLICT, field="name"):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"there are already {most} subscriptions, the maximum: remove some")
+        self.most = most

@@ -1,0 +1,180 @@
+"""Subscriptions, the messages they are sent, and how their deliveries fare."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final
+
+from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.core.model import Event, EventSource, EventType, Publishing
+from forewarned.core.transitions import (
+    Approved,
+    Canceled,
+    Completed,
+    EventTransition,
+    Scheduled,
+    Stalled,
+    Started,
+)
+from forewarned.service.subscriptions.targets import Shape, TargetSpec
+
+_NAMESPACE: Final = uuid.UUID("3f0c3a35-7b8f-5f0e-9a55-6d3c6b1f4c0e")
+"""Of the ids of messages."""
+_NO_PUBLISHING: Final = Publishing()
+_USUAL_SHAPE: Final = Shape()
+
+
+class PublishedStatus(StrEnum):
+    """What subscribers are told of: the transitions of these names, and no others."""
+
+    SCHEDULED = "Scheduled"
+    APPROVED = "Approved"
+    STARTED = "Started"
+    COMPLETED = "Completed"
+    CANCELED = "Canceled"
+    STALLED = "Stalled"
+
+
+STATUS_OF: Final[Mapping[type[EventTransition], PublishedStatus]] = {
+    Scheduled: PublishedStatus.SCHEDULED,
+    Approved: PublishedStatus.APPROVED,
+    Started: PublishedStatus.STARTED,
+    Completed: PublishedStatus.COMPLETED,
+    Canceled: PublishedStatus.CANCELED,
+    Stalled: PublishedStatus.STALLED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One transition of an event, as all subscribers are told of it."""
+
+    id: str
+    """A GUID. The same for every attempt and every subscription: receivers compare it."""
+    number: int
+    """Its place among the messages of its scope; it says nothing across scopes."""
+    status: PublishedStatus
+    at: datetime
+    scope_id: ScopeId
+    event: Event
+    """As the transition left it."""
+    vms: tuple[ResourceName, ...]
+    """Those that it happened to: of a Stalled event only some."""
+    actor: str
+    """Who asked for it, by name."""
+    cause: str = ""
+    """Why it happened, where there is something to say."""
+    publishing: Publishing = _NO_PUBLISHING
+    """What the policy of the scope says of publishing."""
+    resource_id: str = ""
+    """ARM's id of the VM or, if it is in one, of its set; empty if it is not known any more."""
+    location: str = ""
+    """Where the VM is, as ARM names it; empty as above."""
+
+
+def message_id(number: int, status: PublishedStatus, event_id: EventId, at: datetime) -> str:
+    """Numbers alone would repeat after a restore, and receivers drop ids that they have seen."""
+    return str(uuid.uuid5(_NAMESPACE, f"{number} {status} {event_id} {at.isoformat()}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which messages a subscription is for. What is empty takes all."""
+
+    types: frozenset[EventType] = frozenset()
+    statuses: frozenset[PublishedStatus] = frozenset()
+    sources: frozenset[EventSource] = frozenset()
+    scopes: tuple[str, ...] = ()
+    """Ids of scopes, in any letter case; `*`, `?` and `[…]` stand for what they do in a shell."""
+    vms: tuple[str, ...] = ()
+    """Names of VMs, as with scopes. One that matches is enough."""
+
+    def matches(self, message: Message) -> bool:
+        event = message.event
+        return (
+            (not self.types or event.type in self.types)
+            and (not self.statuses or message.status in self.statuses)
+            and (not self.sources or event.source in self.sources)
+            and (not self.scopes or _is_like(message.scope_id, self.scopes))
+            and (not self.vms or any(_is_like(name, self.vms) for name in message.vms))
+        )
+
+
+def _is_like(name: str, patterns: tuple[str, ...]) -> bool:
+    folded = name.casefold()
+    return any(fnmatchcase(folded, pattern.casefold()) for pattern in patterns)
+
+
+class SubscriptionState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    """Its messages are kept, and delivered once it is resumed."""
+
+
+class Origin(StrEnum):
+    """Who keeps a subscription as it is."""
+
+    OPERATOR = "operator"
+    SETTINGS = "settings"
+    """The settings file: what it says is set again at each start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    name: str
+    target: TargetSpec
+    shape: Shape = _USUAL_SHAPE
+    filter: Filter = Filter()
+    state: SubscriptionState = SubscriptionState.ACTIVE
+    origin: Origin = Origin.OPERATOR
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How the deliveries of one subscription fare."""
+
+    delivered: int = 0
+    """How many messages, since it was added."""
+    last_delivered_at: datetime | None = None
+    """None if nothing was delivered yet."""
+    failed: int = 0
+    """How many attempts failed, since it was added."""
+    failures: int = 0
+    """How many attempts have failed since the last delivery; 0 for one in good health."""
+    last_failed_at: datetime | None = None
+    last_error: str = ""
+    """Why the last failed attempt did. It stays after a delivery."""
+    pending: int = 0
+    """How many messages are to be delivered."""
+    undelivered: int = 0
+    """How many were given up, and are kept."""
+    lag: timedelta = timedelta(0)
+    """For how long the oldest pending message has been waiting."""
+
+
+class DeliveryState(StrEnum):
+    PENDING = "pending"
+    UNDELIVERED = "undelivered"
+    """Given up. It is kept, to be looked at or delivered again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One message on its way to one subscription. Once it has arrived there is no delivery."""
+
+    subscription: str
+    message: Message
+    state: DeliveryState = DeliveryState.PENDING
+    attempts: int = 0
+    """How many have failed."""
+    queued_at: datetime
+    """Since when it waits. This and all times below are of a real clock, never of a virtual one."""
+    tried_at: datetime | None = None
+    """The first attempt; None before that."""
+    due_at: datetime
+    """Before that it is not tried again."""
+    last_error: str = ""
