@@ -35,7 +35,7 @@ def measure(bench: Bench, wanted: Collection[str]) -> Iterator[Line]:
         databases.serving("three", fleet) as three,
         databases.serving("one", fleet, names=("a",)) as one,
     ):
-        approvals = {"three": _approvals(three, vms), "one": _approvals(one, vms)}
+        approvals = {"three": approvals_at(three, vms), "one": approvals_at(one, vms)}
         databases.copy("three", "reference")
         rates: dict[str, list[float]] = {"three": [], "one": [], "pgbench": []}
         for number, at in enumerate(range(0, vms, each)):
@@ -80,7 +80,7 @@ def measure(bench: Bench, wanted: Collection[str]) -> Iterator[Line]:
         )
 
 
-def _approvals(serving: Sequence[Product], vms: int) -> list[Shot]:
+def approvals_at(serving: Sequence[Product], vms: int) -> list[Shot]:
     """One for an event of each VM, to the nodes in turn."""
     ports = list(itertools.islice(itertools.cycle(node.metadata for node in serving), vms))
     addresses = product.addresses(vms)
