@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from forewarned.control.http.access import Access, Identities, OpenOnLoopback, audiences_of
+from forewarned.control.http.access import Access, Identities, OpenAccess, audiences_of, is_loopback
 from forewarned.core.ids import ResourceName
 from forewarned.security.identities import Bearer, Principal, Role
 from forewarned.security.signing_keys import SigningKeys
@@ -62,7 +62,7 @@ class Times:
 @dataclass
 class AccessSetup:
     access: Access
-    door: Access | OpenOnLoopback
+    door: Access | OpenAccess
     """The access itself, or what stands before it in an emulator."""
     tokens: Tokens
     steered: ControlApi
@@ -106,5 +106,5 @@ async def access_setup(
             now=lambda: times.now,
         )
         access = Access(identities, steered.services.engine, monotonic=lambda: times.seconds)
-        door = OpenOnLoopback(access) if open_on_loopback else access
+        door = OpenAccess(access, is_open_to=is_loopback) if open_on_loopback else access
         yield AccessSetup(access, door, tokens, steered, roster, times)

@@ -7,7 +7,7 @@ import pytest
 from forewarned.core.ids import ResourceName
 from forewarned.metadata.http.limits import RateLimit
 from forewarned.metadata.http.peers import Identity, Peer
-from forewarned.metadata.options import Options
+from forewarned.metadata.options import EmulatorAccess, Options
 from forewarned.service.fleet.addresses import plain_address
 from tests.builders import A, an_event
 from tests.metadata.fakes import EVENTS, FakeDirectory, FakeService, Site, get, post, until
@@ -154,6 +154,21 @@ def test_only_loopback_callers_of_an_emulator_may_choose() -> None:
     assert identity.caller(stranger, None) is None
     assert "loopback" in identity.refusal(stranger, "vm1").message
     assert identity.caller(insider, "vm1") == identity.caller(insider, None) is not None
+
+
+def test_an_emulator_that_is_open_to_its_network_lets_callers_on_it_choose() -> None:
+    directory = FakeDirectory()
+    directory.bind("vm1", "10.0.0.4", "scope1")
+    directory.bind("vm2", "10.0.0.5", "scope2")
+    options = Options(
+        emulator=True, emulator_access=EmulatorAccess.NETWORK, default_vm="vm1", host="0.0.0.0"
+    )
+    identity = Identity(directory, options)
+    unknown, bound = Peer("172.18.0.3"), Peer("10.0.0.5")
+
+    assert identity.caller(unknown, None) == directory.by_name("vm1")
+    assert identity.caller(unknown, "vm2") == directory.by_name("vm2")
+    assert identity.caller(bound, None) == directory.by_name("vm2")
 
 
 def test_who_calls_the_listeners_own_address_from_it_is_on_this_machine() -> None:

@@ -16,15 +16,14 @@ from forewarned.core.rules import Rules
 from forewarned.runtime.settings import (
     SETTINGS,
     Approve,
-    ControlAccess,
     Mode,
-    Resolved,
     Setting,
     Settings,
     SettingsError,
     load,
 )
 from forewarned.runtime.startup import RULES
+from tests.runtime.resolving import problems, resolve
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,18 +31,6 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def resolve(file: str = "", *, flags: dict[str, object] | None = None, **environ: str) -> Resolved:
-    if file:
-        Path("forewarned.toml").write_text(file)
-    return load(flags=flags or {}, environ=environ)
-
-
-def problems(file: str = "", *, flags: dict[str, object] | None = None, **environ: str) -> str:
-    with pytest.raises(SettingsError) as refused:
-        resolve(file, flags=flags, **environ)
-    return str(refused.value)
 
 
 # --- precedence and origin -----------------------------------------------------------------------
@@ -282,58 +269,6 @@ def test_a_parameter_that_the_database_does_not_know_is_a_mistake() -> None:
     told = problems(flags={"mode": "service", "store": "postgresql://db/x?sslmod=require"})
 
     assert told.endswith("; did you mean sslmode?")
-
-
-def test_an_emulator_listens_to_vms_on_loopback_only() -> None:
-    told = problems(FOREWARNED_METADATA="0.0.0.0:80")
-    service = resolve(flags={"mode": "service"}, FOREWARNED_METADATA="169.254.169.254:80").settings
-
-    assert told.startswith(
-        "environment FOREWARNED_METADATA: metadata = 0.0.0.0:80: in emulator mode"
-    )
-    assert service.metadata == Address("169.254.169.254", 80)
-
-
-def test_a_listener_that_asks_nobody_who_they_are_is_on_loopback_only() -> None:
-    """S12: and so is an emulator's, whatever it asks."""
-    off_loopback: dict[str, object] = {"control": "10.0.0.1:9000"}
-    for access in ("open", "token"):
-        told = problems(flags=off_loopback | {"control_access": access})
-        assert told.startswith("flag --control: control = 10.0.0.1:9000: an emulator is for")
-        assert "--mode service" in told
-
-    told = problems(flags=off_loopback | {"mode": "service", "control_access": "open"})
-    assert told.startswith(
-        "flag --control-access: control_access = open: anyone who reaches 10.0.0.1"
-    )
-    assert "use token" in told
-
-
-def test_control_is_served_off_loopback_over_tls_to_those_who_show_a_token() -> None:
-    """S12."""
-    settings = resolve(flags={"mode": "service", "control": "0.0.0.0:9000"}).settings
-
-    assert settings.control == Address("0.0.0.0", 9000)
-    assert settings.control_access is ControlAccess.TOKEN
-    assert settings.control_is_tls
-    assert not resolve(flags={"mode": "service"}).settings.control_is_tls
-
-
-def test_a_service_asks_for_a_token_unless_told_otherwise_and_an_emulator_if_told_to() -> None:
-    """S12."""
-    assert resolve().settings.control_access is ControlAccess.OPEN
-    assert resolve(FOREWARNED_CONTROL_ACCESS="token").settings.control_access == "token"
-    assert resolve('mode = "service"').settings.control_access is ControlAccess.TOKEN
-    told = resolve('mode = "service"\ncontrol_access = "open"').settings
-    assert told.control_access is ControlAccess.OPEN
-
-
-def test_arm_is_served_off_loopback_only_where_people_have_to_sign_in() -> None:
-    told = problems(flags={"arm": "10.0.0.1:9000"})
-    service = resolve(flags={"mode": "service", "arm": "10.0.0.1:9000"}).settings
-
-    assert told.startswith("flag --arm: arm = 10.0.0.1:9000: emulator mode requires no sign-in")
-    assert service.arm == Address("10.0.0.1", 9000)
 
 
 @pytest.mark.parametrize("off", ["off", "OFF", "none"])

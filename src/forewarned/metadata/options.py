@@ -18,6 +18,15 @@ class Balancing(StrEnum):
     """Each may go to another."""
 
 
+class EmulatorAccess(StrEnum):
+    """Which callers of an emulator may be any VM."""
+
+    LOOPBACK = "loopback"
+    """Those on the emulator's own machine."""
+    NETWORK = "network"
+    """All that reach it: containers beside it, and whatever else is on their network."""
+
+
 class Identification(StrEnum):
     """What says which VM a connection comes from."""
 
@@ -33,9 +42,10 @@ class Options:
     port: int = 8169
     """0 for any free port."""
     emulator: bool = False
-    """Whether loopback callers may be any VM, by the path prefix `/vm/{name}` or by default."""
+    """Whether callers may be any VM, by the path prefix `/vm/{name}` or by default."""
+    emulator_access: EmulatorAccess = EmulatorAccess.LOOPBACK
     default_vm: str | None = None
-    """The VM of loopback callers whose address is bound to no VM; None for the fleet's first."""
+    """The VM of callers whose address no VM has, in an emulator; None for the fleet's first."""
     identification: Identification = Identification.ADDRESS
     rate_limit: float | None = 5.0
     """Requests a second for each VM, bursts of one second's worth; None for no limit."""

@@ -14,7 +14,7 @@ from forewarned.console.app import create_console
 from forewarned.console.services import ConsoleServices
 from forewarned.console.sessions import SessionRenewal
 from forewarned.control.arm.services import ArmServices
-from forewarned.control.http.access import OpenOnLoopback
+from forewarned.control.http.access import OpenAccess, anyone, is_loopback
 from forewarned.control.http.guards import SameSite
 from forewarned.control.v1.app import create_app
 from forewarned.control.v1.errors import refusal
@@ -26,7 +26,7 @@ from forewarned.metadata.versions import EVENT_VERSIONS, METADATA_VERSIONS
 from forewarned.runtime.admission import Admission
 from forewarned.runtime.assembly import Application
 from forewarned.runtime.listeners.sockets import Addresses
-from forewarned.runtime.settings import Mode, Resolved
+from forewarned.runtime.settings import ControlAccess, Mode, Resolved
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION, FleetPlan
@@ -102,7 +102,12 @@ class Edges:
 
     def arm(self) -> ArmServices:
         settings, asks = self.resolved.settings, self.admission.access
-        access = OpenOnLoopback(asks) if settings.mode is Mode.EMULATOR else asks
+        is_open = settings.is_on_network and settings.control_access is ControlAccess.OPEN
+        access = (
+            OpenAccess(asks, is_open_to=anyone if is_open else is_loopback)
+            if settings.mode is Mode.EMULATOR
+            else asks
+        )
         own = () if settings.arm is None else (settings.arm.host,)
         return ArmServices(
             use_cases=self.application.use_cases,

@@ -82,12 +82,15 @@ def _welcome(addresses: Addresses, settings: Settings) -> str:
         if settings.data != Settings().data:
             create += f" --data {shlex.quote(str(settings.data))}"
         sign_in = f"Sign in:    with a token from `{create}`\n"
+    reached = ""
+    if settings.is_on_network:
+        reached = "Open to the network: everyone who reaches it can act as any VM.\n"
     return f"""\
 Forewarned {__version__}: {settings.mode}, clock {settings.clock}, {_source(settings)}
 
   metadata  {addresses.metadata_url}
   control   {addresses.control_url}
-{arm}
+{arm}{reached}
 Console:    open {addresses.control_url}/ in a browser
 {sign_in}As a VM:    curl -H Metadata:true "{document}"
 Stop with Ctrl-C.

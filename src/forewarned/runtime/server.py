@@ -28,7 +28,13 @@ from forewarned.runtime.edges import Edges, control_app
 from forewarned.runtime.listeners.asgi import serving
 from forewarned.runtime.listeners.sockets import Addresses, limits
 from forewarned.runtime.settings import Mode, Resolved
-from forewarned.runtime.startup import declare_fleet, lone_node, opened_store, start_errors
+from forewarned.runtime.startup import (
+    declare_fleet,
+    lone_node,
+    opened_store,
+    start_errors,
+    warn_of_network,
+)
 from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.faults import Faults
@@ -74,6 +80,7 @@ async def run_server(
         as_json=settings.log_format is LogFormat.JSON,
         clock=clock.now,
     )
+    warn_of_network(settings, addresses)
     faults = Faults(allowed=settings.mode is Mode.EMULATOR)
     delivery = make_delivery(clock, faults)
     metrics = Metrics()

@@ -1,5 +1,6 @@
 """What has to be true before a server serves: its store is open, and its fleet is declared."""
 
+import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -16,8 +17,8 @@ from forewarned.core.errors import RefusalError
 from forewarned.core.model import Actor
 from forewarned.core.tasks import ActuatorOf
 from forewarned.runtime.assembly import Application, Clock
-from forewarned.runtime.listeners.sockets import StartError, patiently
-from forewarned.runtime.settings import Mode, Resolved, Settings
+from forewarned.runtime.listeners.sockets import Addresses, StartError, patiently
+from forewarned.runtime.settings import ControlAccess, Mode, Resolved, Settings
 from forewarned.runtime.takeover import take_over
 from forewarned.security import state_directory
 from forewarned.security.certificates import CertificateError
@@ -31,6 +32,8 @@ from forewarned.service.records import Node, Serves
 from forewarned.storage.errors import CannotOpenError, StoreInUseError
 from forewarned.storage.sqlite.migrate import migrations
 from forewarned.storage.sqlite.store import SqliteStore
+
+_log = logging.getLogger(__name__)
 
 _OPERATORS_CAN_FIX: Final = (
     CannotOpenError,
@@ -136,6 +139,21 @@ def lone_node(serves: Serves) -> Node:
     return Node(
         id=name, name=name, version=__version__, speaks=migrations()[-1].number, serves=serves
     )
+
+
+def warn_of_network(settings: Settings, addresses: Addresses) -> None:
+    """Say what an emulator that others reach lets them do, each time it starts."""
+    if not settings.is_on_network:
+        return
+    _log.warning(
+        "everyone who reaches the metadata listener can act as any VM",
+        extra={"emulator_access": settings.emulator_access.value, "at": addresses.metadata_url},
+    )
+    if settings.control_access is ControlAccess.OPEN and not settings.control.is_loopback:
+        _log.warning(
+            "everyone who reaches the control listener controls this emulator",
+            extra={"control_access": settings.control_access.value, "at": addresses.control_url},
+        )
 
 
 async def declare_fleet(

@@ -1,6 +1,6 @@
 """Which callers may do what: deny by default, and record refusals. One for all listeners.
 
-Invariant: no caller is admitted without a checked token, except through `OpenOnLoopback`. An error
+Invariant: no caller is admitted without a checked token, except through `OpenAccess`. An error
 says what is missing, never what a secret should have been.
 """
 
@@ -217,15 +217,17 @@ class Access:
             await self._engine.decide(record)
 
 
-class OpenOnLoopback:
-    """The same on an emulator's own machine: every caller is admin, with any token or none."""
+class OpenAccess:
+    """The same for callers that an emulator is open to: each is admin, with any token or none."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, *, is_open_to: Callable[[str], bool]) -> None:
+        """`is_open_to` is asked about a caller's address."""
         self._access = access
+        self._is_open_to = is_open_to
 
     async def admit(self, *, authorization: str | None, address: str, needs: Role) -> Actor:
         """The name is for the history alone."""
-        if not _is_loopback(address):
+        if not self._is_open_to(address):
             return await self._access.admit(
                 authorization=authorization, address=address, needs=needs
             )
@@ -240,7 +242,7 @@ class OpenOnLoopback:
         self, client_id: str, secret: str, *, audience: str, address: str
     ) -> IssuedToken:
         """As any token will do here, so will any secret."""
-        if _is_loopback(address) and self._access.by_secret(client_id, secret) is None:
+        if self._is_open_to(address) and self._access.by_secret(client_id, secret) is None:
             return await self._access.issue_to_unnamed(client_id, audience=audience)
         return await self._access.sign_in(client_id, secret, audience=audience, address=address)
 
@@ -308,7 +310,13 @@ def _folded(audience: str) -> str:
     return audience.rstrip("/").lower()
 
 
-def _is_loopback(address: str) -> bool:
+def anyone(_: str) -> bool:
+    """For `OpenAccess`: every caller that reaches the listener."""
+    return True
+
+
+def is_loopback(address: str) -> bool:
+    """For `OpenAccess`: callers on the server's own machine."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from forewarned.metadata.http.limits import Bucket
 from forewarned.metadata.http.responses import Rendered
-from forewarned.metadata.options import Options
+from forewarned.metadata.options import EmulatorAccess, Options
 from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.service.board import Page
 from forewarned.service.fleet.addresses import port_mark
@@ -49,18 +49,20 @@ class Peer:
 class Identity:
     """Identifies callers. Invariant: by what the socket says of its peer, never by a header.
 
-    In an emulator one laptop plays every VM: loopback callers may be the VM that the path names.
+    In an emulator one laptop plays every VM: callers on loopback, and others if it is open to its
+    network, may be the VM that the path names.
     """
 
     def __init__(self, directory: Directory, options: Options) -> None:
         self._directory = directory
         self._emulator = options.emulator
+        self._access = options.emulator_access
         self._default_vm = options.default_vm
         self._host = options.host
 
     def caller(self, peer: Peer, vm: str | None) -> Caller | None:
         if vm is not None:
-            return self._directory.by_name(vm) if self._is_local(peer) else None
+            return self._directory.by_name(vm) if self._may_name(peer) else None
         # Looked up once for each connection, and again when the fleet has changed.
         generation = self._directory.generation
         if peer.generation != generation:
@@ -78,12 +80,14 @@ class Identity:
         return self._directory.by_name(self._default_vm)
 
     def may_choose(self, peer: Peer) -> bool:
-        """Whether it may be any VM: a caller on the emulator's own machine."""
-        return self._emulator and self._is_local(peer)
+        """Whether it may be any VM: a caller that this emulator is open to."""
+        return self._emulator and self._may_name(peer)
 
-    def _is_local(self, peer: Peer) -> bool:
-        """On this machine: on loopback, or calling from the listener's own address."""
-        return peer.is_loopback or peer.address == self._host
+    def _may_name(self, peer: Peer) -> bool:
+        """By a path, which only an emulator has."""
+        # On this machine: on loopback, or calling from the listener's own address.
+        is_local = peer.is_loopback or peer.address == self._host
+        return is_local or self._access is EmulatorAccess.NETWORK
 
     def key(self, peer: Peer) -> str | None:
         """What the connection is counted for; None if it may turn out to be any VM's."""
@@ -96,10 +100,11 @@ class Identity:
 
     def refusal(self, peer: Peer, vm: str | None) -> Refusal:
         """Why there is no caller, and what to do about it."""
-        if vm is not None and not self._is_local(peer):
+        if vm is not None and not self._may_name(peer):
             return Refusal(
                 reason=Reason.UNKNOWN_ADDRESS,
-                message="Paths that begin with /vm/ are for callers on loopback only.",
+                message="Paths that begin with /vm/ are for callers on loopback only, unless the"
+                " emulator is started with --emulator-access network.",
             )
         if vm is not None:
             return _unknown_vm(f"no VM is named {vm!r}")

@@ -113,6 +113,7 @@ def metadata_options(settings: Settings) -> Options:
         host=settings.metadata.host,
         port=settings.metadata.port,
         emulator=settings.mode is Mode.EMULATOR,
+        emulator_access=settings.emulator_access,
         default_vm=settings.default_vm,
         identification=settings.identity,
         rate_limit=settings.rate if settings.rate_limit else None,

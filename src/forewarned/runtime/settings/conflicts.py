@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from forewarned.config.values import DatabaseUrl, show
+from forewarned.metadata.options import EmulatorAccess
 from forewarned.runtime.settings.table import ControlAccess, Mode, Settings
 
+DEFAULT: Final = "default"
+"""The origin of a value that was given nowhere."""
 AZURE_ADDRESS: Final = "169.254.169.254"
 """Where clients look by themselves. It never leaves the machine or its link."""
 
@@ -21,30 +24,22 @@ def conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
             yield refuse("clock", "real VMs live in real time, so service mode allows only real")
         if settings.default_vm is not None:
             yield refuse("default_vm", "service mode serves no caller that it does not know")
-    elif not settings.metadata.is_loopback and settings.metadata.host != AZURE_ADDRESS:
-        yield refuse(
-            "metadata",
-            "in emulator mode any caller can be any VM, so it listens on loopback only: use "
-            "127.0.0.1, or --mode service",
-        )
-    if not settings.control.is_loopback and settings.mode is not Mode.SERVICE:
-        yield refuse(
-            "control",
-            "an emulator is for users of its own machine, so it listens on loopback only: use "
-            "127.0.0.1 and a tunnel, or --mode service",
-        )
-    elif not settings.control.is_loopback and settings.control_access is ControlAccess.OPEN:
-        yield refuse(
-            "control_access",
-            f"anyone who reaches {settings.control} would control the fleet: use token, or "
-            "127.0.0.1 for --control",
-        )
-    if settings.arm and not settings.arm.is_loopback and settings.mode is not Mode.SERVICE:
-        yield refuse(
-            "arm",
-            "emulator mode requires no sign-in, so it listens on loopback only: use 127.0.0.1, "
-            "or --mode service",
-        )
+        if settings.emulator_access is not EmulatorAccess.LOOPBACK:
+            yield refuse(
+                "emulator_access",
+                "service mode knows each VM by its address, and no caller may choose one: omit it,"
+                " or use --mode emulator",
+            )
+        if not settings.control.is_loopback and settings.control_access is ControlAccess.OPEN:
+            yield refuse(
+                "control_access",
+                f"anyone who reaches {settings.control} would control the fleet: use token, or "
+                "127.0.0.1 for --control",
+            )
+    elif settings.is_on_network:
+        yield from _unspoken_openness(settings, origin, refuse)
+    else:
+        yield from _off_loopback(settings, refuse)
     if settings.replay is not None and (why := _why_no_replay(settings)):
         yield refuse("replay", why)
     yield from _half_certificates(settings, refuse)
@@ -53,6 +48,42 @@ def conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
     yield from _same_addresses(settings, refuse)
     if why := _why_unusable(settings.store, settings.mode):
         yield f"{origin['store']}: store = {settings.store}: {why}"
+
+
+def _off_loopback(settings: Settings, refuse: Callable[[str, str], str]) -> Iterator[str]:
+    """Listeners of an emulator that only users of its own machine should reach."""
+    if not settings.metadata.is_loopback and settings.metadata.host != AZURE_ADDRESS:
+        yield refuse(
+            "metadata",
+            "in emulator mode any caller can be any VM, so it listens on loopback only: use "
+            "127.0.0.1, --emulator-access network if all that reach it may, or --mode service",
+        )
+    if not settings.control.is_loopback:
+        yield refuse(
+            "control",
+            "an emulator is for users of its own machine, so it listens on loopback only: use "
+            "127.0.0.1 and a tunnel, --emulator-access network, or --mode service",
+        )
+    if settings.arm and not settings.arm.is_loopback:
+        yield refuse(
+            "arm",
+            "emulator mode requires no sign-in, so it listens on loopback only: use 127.0.0.1, "
+            "--emulator-access network, or --mode service",
+        )
+
+
+def _unspoken_openness(
+    settings: Settings, origin: Mapping[str, str], refuse: Callable[[str, str], str]
+) -> Iterator[str]:
+    """An emulator on a network is open to it if someone said so, and never by default."""
+    for name, at in (("control", settings.control), ("arm", settings.arm)):
+        if at is None or at.is_loopback or origin["control_access"] != DEFAULT:
+            continue
+        yield refuse(
+            name,
+            "say who may control this emulator: --control-access open for everyone who reaches"
+            " it, or token",
+        )
 
 
 def _same_addresses(settings: Settings, refuse: Callable[[str, str], str]) -> Iterator[str]:

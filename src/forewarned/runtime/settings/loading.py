@@ -19,7 +19,7 @@ from forewarned.runtime.settings.actuators import (
     DeclaredActuators,
     read_actuators,
 )
-from forewarned.runtime.settings.conflicts import conflicts
+from forewarned.runtime.settings.conflicts import DEFAULT, conflicts
 from forewarned.runtime.settings.table import BY_NAME, SETTINGS, Mode, Settings
 
 DEFAULT_FILE: Final = Path("forewarned.toml")
@@ -77,7 +77,7 @@ def load(
     if mistakes:
         raise SettingsError(mistakes)
     settings = _complete(values)
-    origin = {name: given[name].origin if name in given else "default" for name in BY_NAME}
+    origin = {name: given[name].origin if name in given else DEFAULT for name in BY_NAME}
     if contradictions := list(conflicts(settings, origin)):
         raise SettingsError(contradictions)
     actuators = read_actuators(file, settings, error=SettingsError)

@@ -34,7 +34,7 @@ from forewarned.config.values import (
 )
 from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
-from forewarned.metadata.options import Balancing, Identification, Options
+from forewarned.metadata.options import Balancing, EmulatorAccess, Identification, Options
 from forewarned.security.identities import Role
 
 _LISTENER: Final = Options()
@@ -131,9 +131,15 @@ class Settings:
     mode: Mode = _setting(
         Mode.EMULATOR,
         one_of(Mode),
-        "emulator: VMs, time and work on VMs are simulated, on loopback only;"
+        "emulator: VMs, time and work on VMs are simulated;"
         " service: real VMs and real time; actuators carry events out, and where there are none, an"
         " operator does the work and completes events",
+    )
+    emulator_access: EmulatorAccess = _setting(
+        EmulatorAccess.LOOPBACK,
+        one_of(EmulatorAccess),
+        "loopback: an emulator is for users of its own machine; network: its listeners may have"
+        " other addresses, and everyone who reaches the metadata listener can act as any VM",
     )
     data: Path = _setting(
         Path(".forewarned"), file_path, "directory of the store; created at the first start"
@@ -333,8 +339,13 @@ class Settings:
 
     @property
     def control_is_tls(self) -> bool:
-        """Off this machine, tokens are not sent unencrypted."""
-        return not self.control.is_loopback
+        """Off this machine, tokens are not sent unencrypted. An open emulator asks for none."""
+        return not self.control.is_loopback and self.control_access is ControlAccess.TOKEN
+
+    @property
+    def is_on_network(self) -> bool:
+        """Whether this is an emulator that other machines and containers may reach."""
+        return self.mode is Mode.EMULATOR and self.emulator_access is EmulatorAccess.NETWORK
 
     def rules(self) -> Rules:
         return Rules(
