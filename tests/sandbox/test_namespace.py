@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from forewarned.sandbox import namespace
-from forewarned.sandbox.namespace import CommandError, NamespaceError
+from forewarned.sandbox.namespace import NamespaceError, ProgramError
 
 METADATA = ("169.254.169.254", 80)
 
@@ -72,10 +72,10 @@ def test_a_program_that_is_not_there_is_told_apart_from_one_that_fails() -> None
     missing = namespace.spawn(["no-such-program"], variables={}, listen=None)
     forbidden = namespace.spawn(["/"], variables={}, listen=None)
 
-    with pytest.raises(CommandError, match="no-such-program") as why:
+    with pytest.raises(ProgramError, match="no-such-program") as why:
         missing.go()
     assert why.value.is_missing
-    with pytest.raises(CommandError) as why:
+    with pytest.raises(ProgramError) as why:
         forbidden.go()
     assert not why.value.is_missing
 

@@ -26,6 +26,8 @@ from typing import Final, NoReturn
 
 Listen = tuple[str, int]
 """An address and a port."""
+# What is ignored stays so in a program that Python becomes or starts.
+IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 _CLONE_NEWUSER: Final = 0x10000000
 _CLONE_NEWNET: Final = 0x40000000
@@ -38,15 +40,13 @@ _IFF_UP: Final = 1
 _READY: Final = b"ready"
 _GO: Final = b"go"
 _LONGEST: Final = 4096
-# Python ignores these, and what is ignored stays so in the program that it becomes.
-_IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class NamespaceError(Exception):
     """This system does not let us make the namespace. The message says what it refused."""
 
 
-class CommandError(Exception):
+class ProgramError(Exception):
     """The program can't be started."""
 
     def __init__(self, program: str, number: int) -> None:
@@ -65,14 +65,14 @@ class Spawned:
     channel: socket.socket
 
     def go(self) -> None:
-        """Raises CommandError."""
+        """Raises ProgramError."""
         with self.channel:
             self.channel.sendall(_GO)
             # It closes, and says nothing, when the helper becomes the program.
             failure = self.channel.recv(_LONGEST)
         if failure:
             self.process.wait()
-            raise CommandError(self.program, int(failure))
+            raise ProgramError(self.program, int(failure))
 
 
 def spawn(
@@ -134,7 +134,7 @@ def main() -> NoReturn:
         sys.exit(1)
     for name, value in told["variables"].items():
         os.putenv(name, value)
-    for number in _IGNORED_BY_PYTHON:
+    for number in IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     # The parent waits for signals, so it has them blocked, and so has its child.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from forewarned.sandbox.namespace import NamespaceError
+from forewarned.sandbox.namespace import NamespaceError, ProgramError
 from forewarned.scenarios.isolation import sandbox as sandbox_module
 from forewarned.scenarios.isolation.sandbox import (
+    KeeperLostError,
     LeftRunningError,
     Program,
-    ProgramError,
     Sandbox,
 )
 from tests.scenarios.sandboxes import needs_namespaces
@@ -171,6 +171,65 @@ async def test_a_keeper_that_does_not_end_is_ended_with_all_of_its_namespace(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(sandbox._keeper.pid, signal.SIGKILL)
+
+
+def keepers_of(sandbox: Sandbox) -> list[int]:
+    """The process that was started, and the one below it that starts the programs."""
+    guard = sandbox._keeper.pid
+    children = Path(f"/proc/{guard}/task/{guard}/children").read_text(encoding="ascii")
+    return [guard, *map(int, children.split())]
+
+
+async def end_lost(sandbox: Sandbox) -> None:
+    async with asyncio.timeout(LONG):
+        with pytest.raises(KeeperLostError, match="was killed, and the handler with it"):
+            await sandbox.__aexit__()
+
+
+@on_linux
+@both
+async def test_nothing_outlives_a_keeper_that_is_killed(isolated: bool) -> None:
+    sandbox = await Sandbox(is_isolated=isolated).__aenter__()
+    programs = []
+    for script in (STUBBORN, DAEMON, FORKING):
+        program = await sandbox.start([sys.executable, "-c", script], variables={})
+        await printed(program, b"up\n")
+        programs.append(program)
+
+    os.kill(keepers_of(sandbox)[1], signal.SIGKILL)
+
+    # By then, and not only when the block ends.
+    assert await programs[0].exited == -signal.SIGKILL
+    await sandbox.all_ended()
+    assert [await rest(program) for program in programs] == [b"", b"", b""]
+    await end_lost(sandbox)
+
+
+@on_linux
+async def test_a_program_ends_even_if_its_keeper_is_killed_with_what_guards_it() -> None:
+    sandbox = await Sandbox(is_isolated=False).__aenter__()
+    program = await sandbox.start([sys.executable, "-c", STUBBORN], variables={})
+    await printed(program, b"up\n")
+
+    os.killpg(sandbox._keeper.pid, signal.SIGKILL)
+
+    assert await rest(program) == b""
+    await end_lost(sandbox)
+
+
+@both
+async def test_a_sandbox_without_its_keeper_says_so(isolated: bool) -> None:
+    sandbox = await Sandbox(is_isolated=isolated).__aenter__()
+
+    os.killpg(sandbox._keeper.pid, signal.SIGKILL)
+
+    # Before and after the sandbox has noticed.
+    for _ in range(2):
+        with pytest.raises(KeeperLostError):
+            await sandbox.start(["true"], variables={})
+        with pytest.raises(KeeperLostError):
+            await sandbox.listen("127.0.0.1", 0)
+    await end_lost(sandbox)
 
 
 @on_linux

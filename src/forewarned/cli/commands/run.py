@@ -117,7 +117,7 @@ def run(
         spawned = _spawned(launch, isolation)
         try:
             spawned.go()
-        except namespace.CommandError as error:
+        except namespace.ProgramError as error:
             report(RefusedError(str(error), code="command_not_run"), context)
             context.exit(_NOT_FOUND if error.is_missing else _NOT_EXECUTABLE)
         code = attend(spawned.process)

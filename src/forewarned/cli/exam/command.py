@@ -259,7 +259,7 @@ def _examined(
     from forewarned.cli.exam.progress import Progress
     from forewarned.sandbox.namespace import NamespaceError
     from forewarned.scenarios.examination import examine
-    from forewarned.scenarios.isolation.sandbox import LeftRunningError
+    from forewarned.scenarios.isolation.sandbox import SandboxError
     from forewarned.scenarios.ports import StageError
 
     with Progress(len(scenarios), is_quiet=wants_json(click.get_current_context())) as progress:
@@ -277,7 +277,7 @@ def _examined(
             return asyncio.run(examination())
         except asyncio.CancelledError:
             click.get_current_context().exit(_TERMINATED)
-        except (NamespaceError, StageError, LeftRunningError) as error:
+        except (NamespaceError, StageError, SandboxError) as error:
             raise RefusedError(str(error), code="cannot_examine") from error
 
 

@@ -9,14 +9,10 @@ import signal
 from datetime import timedelta
 from functools import partial
 
+from forewarned.sandbox.namespace import ProgramError
 from forewarned.scenarios.handlers.command import CommandLine
 from forewarned.scenarios.handlers.output import Output
-from forewarned.scenarios.isolation.sandbox import (
-    LeftRunningError,
-    Program,
-    ProgramError,
-    Sandbox,
-)
+from forewarned.scenarios.isolation.sandbox import LeftRunningError, Program, Sandbox
 from forewarned.scenarios.observations import HandlerExited, HandlerPrinted
 from forewarned.scenarios.ports import Endpoint, HandlerError, Tell
 

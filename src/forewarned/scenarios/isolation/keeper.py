@@ -2,7 +2,7 @@
 
 In a namespace it is the first process there: processes whose parents end become its children, a
 signal to all reaches each of them, and when it ends, the kernel ends them all. Elsewhere it adopts
-them, and looks for them (`process_tree`).
+them, and looks for them (`process_tree`); if it is killed, its parent does so in its place.
 
 It is told what to do over a socket, as lines of JSON. Invariant: when that socket closes, as when
 the examination is killed, the handler and this process end, too.
@@ -37,8 +37,6 @@ _MS_REC_PRIVATE: Final = 0x4000 | 0x40000
 _PIECE: Final = 65536
 _MOST_REAPED: Final = 256
 """In one go: a handler may fork as quickly as its dead are reaped, which would never end."""
-# Python ignores these, and what is ignored stays so in the program.
-_IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 Message = Mapping[str, Any]  # Any: what JSON is made of
 
@@ -78,6 +76,8 @@ class Keeper:
 
     def end_all(self) -> None:
         """Returns when none is left."""
+        # Some may be adopted that it has not started.
+        self._has_children = True
         self._tree.kill(self._reap)
         while True:
             try:
@@ -139,7 +139,7 @@ class Keeper:
                     (os.POSIX_SPAWN_DUP2, err, 2),
                 ],
                 setsid=True,
-                setsigdef=_IGNORED_BY_PYTHON,
+                setsigdef=namespace.IGNORED_BY_PYTHON,
             )
         except OSError as error:
             self._say({"said": "not started", "number": error.errno})
@@ -189,6 +189,7 @@ def main() -> NoReturn:
         _isolate(channel, told)
         Keeper(channel, NamespaceTree()).serve()
     else:
+        _guard(channel)
         keeper = Keeper(channel, _descendants())
         try:
             keeper.serve()
@@ -196,6 +197,18 @@ def main() -> NoReturn:
             keeper.end_all()
     # The kernel ends whatever else is in the namespace before this process is gone.
     os._exit(0)
+
+
+def _guard(channel: socket.socket) -> None:
+    """Go on in a child. If that is killed, its parent ends what it leaves behind."""
+    if sys.platform != "linux":
+        return
+    adopt_orphans()
+    if child := os.fork():
+        channel.close()
+        os.waitpid(child, 0)
+        Keeper(channel, AdoptedTree()).end_all()
+        os._exit(0)
 
 
 def _descendants() -> ProcessTree:

@@ -9,7 +9,6 @@ Invariant: when the block ends, nothing that was started in it runs any more.
 
 import asyncio
 import contextlib
-import errno
 import json
 import os
 import signal
@@ -21,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Self
 
-from forewarned.sandbox.namespace import NamespaceError
+from forewarned.sandbox.namespace import NamespaceError, ProgramError
 
 _KEEPER: Final = "forewarned.scenarios.isolation.keeper"
 _PIECE: Final = 65536
@@ -32,21 +31,27 @@ _PAUSE: Final = timedelta(seconds=1)
 """Before what has not ended is killed again."""
 
 
-class ProgramError(Exception):
-    """The handler's program can't be started."""
-
-    def __init__(self, program: str, number: int) -> None:
-        super().__init__(f"can't run {program!r} ({os.strerror(number)})")
-        self.is_missing = number == errno.ENOENT
+class SandboxError(Exception):
+    """What ran in a sandbox can't be judged, or has not ended."""
 
 
-class LeftRunningError(Exception):
+class LeftRunningError(SandboxError):
     """Processes that could not be ended."""
 
     def __init__(self) -> None:
         super().__init__(
             "the handler has processes that can't be ended: is it run as another user, or does it"
             " wait for a disk?"
+        )
+
+
+class KeeperLostError(SandboxError):
+    """The keeper ended before it was to, and with it all that ran there."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the process that runs the handler was killed, and the handler with it: by another"
+            " program, by the handler itself, or because memory ran out?"
         )
 
 
@@ -90,9 +95,10 @@ class Sandbox:
         self._all_ended = asyncio.Event()
         self._all_ended.set()
         self._is_killing = False
+        self._loss: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Raises NamespaceError."""
+        """Raises NamespaceError, KeeperLostError."""
         self._channel, theirs = socket.socketpair()
         with theirs:
             brief = json.dumps({**self._brief, "channel": theirs.fileno()})
@@ -118,11 +124,17 @@ class Sandbox:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Raises LeftRunningError."""
+        """Raises LeftRunningError, KeeperLostError."""
         await self._end()
+        if self._loss is not None:
+            await self._loss
+            raise KeeperLostError
 
     async def listen(self, address: str, port: int) -> socket.socket:
-        """A listener in the sandbox, for the caller to serve and close. Raises NamespaceError."""
+        """A listener in the sandbox, for the caller to serve and close.
+
+        Raises NamespaceError, KeeperLostError.
+        """
         said = await self._ask({"do": "listen", "address": address, "port": port})
         if said["said"] != "listening":
             raise NamespaceError(said["why"])
@@ -131,7 +143,10 @@ class Sandbox:
     async def start(
         self, command: Sequence[str], *, variables: Mapping[str, str | None]
     ) -> Program:
-        """Start it with our environment, changed by these; None removes. Raises ProgramError."""
+        """Start it with our environment, changed by these; None removes.
+
+        Raises ProgramError, KeeperLostError.
+        """
         said = await self._ask(
             {"do": "start", "command": list(command), "variables": dict(variables)}
         )
@@ -142,7 +157,7 @@ class Sandbox:
 
     def send(self, number: signal.Signals) -> None:
         """A signal, to every process of the sandbox."""
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(ConnectionError):
             self._channel.sendall(_line({"do": "signal", "number": int(number)}))
 
     async def all_ended(self) -> None:
@@ -166,11 +181,16 @@ class Sandbox:
             raise LeftRunningError from None
 
     async def _ask(self, message: Mapping[str, object]) -> Mapping[str, Any]:
+        """Raises KeeperLostError."""
         async with self._asking:
-            self._channel.sendall(_line(message))
+            try:
+                self._channel.sendall(_line(message))
+            except ConnectionError as error:
+                raise KeeperLostError from error
             return await self._next_reply()
 
     async def _next_reply(self) -> Mapping[str, Any]:
+        """Raises KeeperLostError."""
         self._reply = asyncio.get_running_loop().create_future()
         return await self._reply
 
@@ -215,9 +235,19 @@ class Sandbox:
             self._reply.set_result(message)
 
     def _lost(self) -> None:
-        """The keeper has ended, and with it all that ran here."""
+        """The keeper has been killed. What guards it ends all that ran here."""
         asyncio.get_running_loop().remove_reader(self._channel)
-        self._answer({"said": "refused", "why": "the process that keeps it ended", "number": 0})
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_exception(KeeperLostError())
+        if not self._brief["isolated"]:
+            # In case there is no guard, or it was killed, too.
+            for pid in self._programs:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
+        self._loss = asyncio.create_task(self._mark_ended())
+
+    async def _mark_ended(self) -> None:
+        await self._keeper.wait()
         for program in self._programs.values():
             if not program.exited.done():
                 program.exited.set_result(-signal.SIGKILL)
