@@ -21,13 +21,17 @@ from forewarned.scenarios.handlers.child import ChildHandler
 from forewarned.scenarios.handlers.command import CommandLine
 from forewarned.scenarios.isolation.sandbox import LeftRunningError, Sandbox
 from forewarned.scenarios.model import Grade, Scenario
+from forewarned.scenarios.observations import Observation, Request
 from forewarned.scenarios.player import play
 from forewarned.scenarios.report import Finding, Report, Standing
+from forewarned.scenarios.scenario_observer import Hear
 from forewarned.scenarios.stages.emulator import Listen
 from forewarned.scenarios.stages.in_process import EmulatorStage
 
 METADATA: Final = Address("169.254.169.254", 80)
 """Where a VM on Azure finds the service."""
+_SILENT: Final = 2
+"""In so many scenarios a handler may ask nothing. Then no other is begun: it would say the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,8 @@ class Outcome:
     """What came of an examination."""
 
     reports: tuple[Report, ...]
+    unplayed: tuple[Scenario, ...]
+    """Those that were not begun, because the handler asks nothing."""
     grade: Grade | None
     """The highest that was reached; None for none."""
     is_graded: bool
@@ -70,6 +76,10 @@ class Outcome:
     def failed(self) -> tuple[Report, ...]:
         return tuple(each for each in self.reports if not each.is_passed)
 
+    @property
+    def is_passed(self) -> bool:
+        return not self.failed and not self.unplayed
+
 
 async def examine(
     scenarios: Sequence[Scenario],
@@ -79,19 +89,33 @@ async def examine(
     patience: float = 1.0,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> list[Report]:
-    """The reports, in the order of the scenarios. Raises NamespaceError, StageError."""
-    turns = asyncio.Semaphore(at_once)
+    """The reports, in the order of the scenarios.
 
-    async def take_turn(scenario: Scenario) -> Report:
+    Of a handler that asks nothing, only of the first scenarios. Raises NamespaceError, StageError,
+    SandboxError.
+    """
+    turns = asyncio.Semaphore(at_once)
+    has_asked = False
+    ended = 0
+
+    def hear(observation: Observation) -> None:
+        nonlocal has_asked
+        has_asked = has_asked or isinstance(observation.fact, Request)
+
+    async def take_turn(scenario: Scenario) -> Report | None:
+        nonlocal ended
         async with turns:
+            if ended >= _SILENT and not has_asked:
+                return None
             tell(Started(scenario=scenario))
-            report = await _played(scenario, examinee, patience)
+            report = await _played(scenario, examinee, patience, hear)
+            ended += 1
             tell(report)
             return report
 
     tasks = [asyncio.create_task(take_turn(scenario)) for scenario in scenarios]
     try:
-        return await asyncio.gather(*tasks)
+        return [report for report in await asyncio.gather(*tasks) if report is not None]
     finally:
         # When one can't be played at all, or the examination is interrupted.
         for task in tasks:
@@ -113,7 +137,7 @@ def grade_of(reports: Sequence[Report]) -> Grade | None:
     return reached
 
 
-async def _played(scenario: Scenario, examinee: Examinee, patience: float) -> Report:
+async def _played(scenario: Scenario, examinee: Examinee, patience: float, hear: Hear) -> Report:
     report: Report | None = None
     try:
         async with AsyncExitStack() as stack:
@@ -130,7 +154,9 @@ async def _played(scenario: Scenario, examinee: Examinee, patience: float) -> Re
             )
             stage = await stack.enter_async_context(_stage(examinee, sandbox))
             handler = ChildHandler(examinee.command, sandbox)
-            report = await play(scenario, stage, handler, folder=Path(folder), patience=patience)
+            report = await play(
+                scenario, stage, handler, hear, folder=Path(folder), patience=patience
+            )
     except LeftRunningError as error:
         if report is None:
             raise

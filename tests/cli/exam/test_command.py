@@ -103,16 +103,25 @@ def test_what_can_not_be_examined_is_refused_with_the_choices_there_are(tmp_path
         assert choice in not_told.stderr
 
 
-def test_a_handler_that_asks_nothing_is_told_so_once() -> None:
+def test_the_examination_of_a_handler_that_asks_nothing_ends_early_and_says_what_to_check(
+    tmp_path: Path,
+) -> None:
     told = exam(
-        *("--isolation", "none", "--only", "user-restart", "--only", "freeze"),
-        *("--patience", "0.1", "--", "true", "{endpoint}"),
+        *("--isolation", "none", "--at-once", "1", "--patience", "0.1"),
+        *("--junit", str(tmp_path / "exam.xml"), "--html", str(tmp_path / "exam.html")),
+        *("--", "sh", "-c", "echo no network >&2", "{endpoint}"),
     )
 
     assert told.exit_code == 1
     assert "it exited with 0" in told.stdout
-    assert told.stdout.count("expected  ") == 2
-    assert "has asked nothing in any scenario" in told.stdout
+    assert "the handler prints: no network" in told.stdout
+    assert told.stdout.count("  risk      ") == 1
+    assert "has asked nothing in any scenario. Check" in told.stdout
+    assert "; 31 were not played." in told.stdout
+    assert "reaches no grade" in told.stdout
+    root = ET.parse(tmp_path / "exam.xml").getroot()  # noqa: S314  # our own
+    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("33", "2", "31")
+    assert "these were not begun: " in (tmp_path / "exam.html").read_text(encoding="utf-8")
 
 
 def test_a_file_of_ones_own_is_played_and_gives_no_grade(tmp_path: Path) -> None:

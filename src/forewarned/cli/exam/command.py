@@ -156,6 +156,8 @@ def exam(
     reports = _examined(scenarios, examinee, at_once=at_once, patience=patience)
     outcome = Outcome(
         reports=tuple(reports),
+        # They are begun in order.
+        unplayed=scenarios[len(reports) :],
         # A grade needs the whole examination.
         grade=None if only or files else grade_of(reports),
         is_graded=not (only or files),
@@ -170,7 +172,7 @@ def exam(
         printed_as_json(wire.examination(outcome))
     else:
         pages.print_outcome(outcome)
-    if not all(report.is_passed for report in reports):
+    if not outcome.is_passed:
         click.get_current_context().exit(ExitCode.REFUSED)
 
 
@@ -286,7 +288,7 @@ def _write(outcome: "Outcome", *, junit: Path | None, html: Path | None) -> None
         if junit is not None:
             from forewarned.scenarios.formats.junit import junit as as_junit
 
-            junit.write_bytes(as_junit(outcome.reports))
+            junit.write_bytes(as_junit(outcome))
         if html is not None:
             from forewarned.scenarios.formats.page import page
 

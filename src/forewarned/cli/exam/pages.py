@@ -1,6 +1,7 @@
 """What an examination prints."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import click
 
@@ -9,6 +10,14 @@ from forewarned.scenarios.formats.narrative import leading_to, seconds
 from forewarned.scenarios.model import Scenario
 from forewarned.scenarios.observations import Request
 from forewarned.scenarios.report import Report, Standing
+
+_SILENCE: Final = (
+    "The handler has asked nothing in any scenario. Check",
+    "- whether it runs at all: above is how it ended, if it did, and what it printed;",
+    "- whether it asks within 30 seconds of its start;",
+    "- where it asks: {endpoint} in its arguments and the variable FOREWARNED_ENDPOINT are the URL",
+    "  of the service. In a namespace that is at 169.254.169.254, and nothing else can be reached.",
+)
 
 
 def as_listed(scenarios: Sequence[Scenario]) -> list[dict[str, str]]:
@@ -46,16 +55,14 @@ def print_outcome(outcome: Outcome) -> None:
             click.echo(line)
     if is_silent:
         click.echo()
-        click.echo(
-            "The handler has asked nothing in any scenario. Does it use another address than"
-        )
-        click.echo(
-            "169.254.169.254? {endpoint} in its arguments and FOREWARNED_ENDPOINT are the URL."
-        )
-    total = len(outcome.reports)
-    passed = total - len(outcome.failed)
+        for line in _SILENCE:
+            click.echo(line)
+    total = len(outcome.reports) + len(outcome.unplayed)
+    passed = len(outcome.reports) - len(outcome.failed)
+    rest = f"; {len(outcome.unplayed)} were not played" if outcome.unplayed else ""
+    took = f"{outcome.took.total_seconds():.1f}s"
     click.echo()
-    click.echo(f"{passed} of {total} scenarios passed in {outcome.took.total_seconds():.1f}s.")
+    click.echo(f"{passed} of {total} scenarios passed in {took}{rest}.")
     if outcome.is_graded:
         grade = outcome.grade
         reached = "The handler reaches no grade." if grade is None else f"Grade: {grade}."

@@ -1,26 +1,35 @@
 """An examination as JUnit's XML, which CI systems read. A scenario is a test case."""
 
 import re
-from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from forewarned.scenarios.examination import Outcome
 from forewarned.scenarios.formats.narrative import leading_to, lines, seconds
+from forewarned.scenarios.model import Scenario
 from forewarned.scenarios.report import Report, Standing
 
+NOT_PLAYED: Final = "not played, because the handler asked nothing in the scenarios before"
 _SUITE: Final = "forewarned exam"
 # What XML 1.0 has no way to write: a handler may print anything.
 _UNWRITABLE: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(reports: Sequence[Report]) -> bytes:
-    failed = sum(not report.is_passed for report in reports)
+def junit(outcome: Outcome) -> bytes:
+    reports, unplayed = outcome.reports, outcome.unplayed
     took = sum(report.took.total_seconds() for report in reports)
-    counts = {"tests": str(len(reports)), "failures": str(failed), "errors": "0", "skipped": "0"}
+    counts = {
+        "tests": str(len(reports) + len(unplayed)),
+        "failures": str(len(outcome.failed)),
+        "errors": "0",
+        "skipped": str(len(unplayed)),
+    }
     root = ET.Element("testsuites", {"name": _SUITE, **counts, "time": f"{took:.3f}"})
     suite = ET.SubElement(root, "testsuite", {"name": _SUITE, **counts, "time": f"{took:.3f}"})
     for report in reports:
         _add(suite, report)
+    for scenario in unplayed:
+        ET.SubElement(_case(suite, scenario, 0), "skipped", {"message": NOT_PLAYED})
     ET.indent(root)
     written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return written
@@ -28,15 +37,7 @@ def junit(reports: Sequence[Report]) -> bytes:
 
 def _add(suite: ET.Element, report: Report) -> None:
     scenario = report.scenario
-    case = ET.SubElement(
-        suite,
-        "testcase",
-        {
-            "classname": f"forewarned.{scenario.grade}",
-            "name": f"{scenario.name}: {scenario.title}",
-            "time": f"{report.took.total_seconds():.3f}",
-        },
-    )
+    case = _case(suite, scenario, report.took.total_seconds())
     # One, with all findings in it: readers count failures, and a scenario fails once.
     if not report.is_passed:
         first = report.broken[0]
@@ -50,6 +51,18 @@ def _add(suite: ET.Element, report: Report) -> None:
             f"{seconds(line.at)} {line.text}{f' ({line.times} times)' if line.times > 1 else ''}"
             for line in printed
         )
+    )
+
+
+def _case(suite: ET.Element, scenario: Scenario, took: float) -> ET.Element:
+    return ET.SubElement(
+        suite,
+        "testcase",
+        {
+            "classname": f"forewarned.{scenario.grade}",
+            "name": f"{scenario.name}: {scenario.title}",
+            "time": f"{took:.3f}",
+        },
     )
 
 

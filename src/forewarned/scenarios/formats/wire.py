@@ -50,16 +50,19 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     began_at: datetime
     seconds: float
     scenarios: list[ExaminedScenario]
+    unplayed: list[str]
+    """Scenarios that were not begun, because the handler asked nothing in those before."""
 
 
 def examination(outcome: Outcome) -> Examination:
     return Examination(
-        passed=not outcome.failed,
+        passed=outcome.is_passed,
         grade=outcome.grade,
         command=outcome.command,
         began_at=outcome.began_at,
         seconds=round(outcome.took.total_seconds(), 3),
         scenarios=[_scenario(report) for report in outcome.reports],
+        unplayed=[scenario.name for scenario in outcome.unplayed],
     )
 
 
