@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from forewarned.scenarios import scenario_observer
 from forewarned.scenarios.catalogue import standard
 from forewarned.scenarios.examination import Examinee, examine, grade_of
 from forewarned.scenarios.handlers.command import CommandLine
@@ -21,6 +22,7 @@ SCENARIOS = {scenario.name: scenario for scenario in standard()}
 # As many as a small machine plays at once without its handlers being late.
 AT_ONCE = 8
 PATIENCE = 3.0
+SHORT = 0.05
 QUICK = ("approve-once", "unknown-event", "killed")
 # What else such a handler must fail, none of it essential.
 ALSO = {
@@ -60,10 +62,37 @@ async def test_a_good_handler_passes_and_a_flaw_fails_its_scenario() -> None:
     assert failed(await examined(*QUICK, flaw="unknown-event")) == ["unknown-event"]
 
 
-HANGING = "exec sleep 36000.{0}"
-FLOODING = "exec yes {0}"
-STUBBORN = (
-    "trap '' TERM INT HUP; (trap '' TERM; sleep 36000.{0}) & while :; do sleep 36000.{0}; done"
+def shell(script: str) -> list[str]:
+    return ["sh", "-c", script]
+
+
+def python(script: str) -> list[str]:
+    return [sys.executable, "-c", script]
+
+
+HANGING = shell("exec sleep 36000.{mark}")
+PRINTING = shell("exec yes {mark}")
+STUBBORN = shell(
+    "trap '' TERM INT HUP; (trap '' TERM; sleep 36000.{mark}) & "
+    "while :; do sleep 36000.{mark}; done"
+)
+# The parent exits, so that it is always another process. Not without end, so that an examination
+# that can't end it does not fill the process table of the machine.
+FORKING = python(
+    "import os\n'{mark}'\n"
+    "for n in range(5000):\n"
+    "    if os.fork(): os._exit(0)\n"
+    "    if n % 50 == 0: os.setsid()\n"
+)
+ASKING = python(
+    "import os, socket, urllib.parse\n'{mark}'\n"
+    "place = urllib.parse.urlsplit(os.environ['FOREWARNED_ENDPOINT'])\n"
+    "asked = b'GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\\r\\n'\n"
+    "asked += b'Host: 169.254.169.254\\r\\nMetadata: true\\r\\n\\r\\n'\n"
+    "service = socket.create_connection((place.hostname, place.port or 80))\n"
+    "while True:\n"
+    "    service.sendall(asked * 100)\n"
+    "    service.recv(1 << 20)\n"
 )
 
 
@@ -71,27 +100,37 @@ STUBBORN = (
     "is_isolated", [False, pytest.param(True, marks=needs_namespaces)], ids=["shared", "isolated"]
 )
 async def test_an_examination_of_a_handler_that_will_not_end_ends_and_leaves_nothing_running(
-    is_isolated: bool,
+    is_isolated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(scenario_observer, "MOST_OBSERVATIONS", 2000)
     mark = str(random.randrange(10**9))  # to tell our processes from all others
-    examinees = [
-        Examinee(
-            command=CommandLine(words=["sh", "-c", script.format(mark)]), is_isolated=is_isolated
-        )
-        for script in (HANGING, FLOODING, STUBBORN)
-    ]
-
     reports = await asyncio.gather(
         *(
-            examine([SCENARIOS["user-restart"]], examinee, at_once=1, patience=0.05)
-            for examinee in examinees
+            examine(
+                [SCENARIOS["user-restart"]],
+                Examinee(
+                    command=CommandLine(words=[word.replace("{mark}", mark) for word in words]),
+                    is_isolated=is_isolated,
+                ),
+                at_once=1,
+                patience=patience,
+            )
+            for words, patience in (
+                (HANGING, SHORT),
+                (PRINTING, PATIENCE),
+                (STUBBORN, SHORT),
+                (FORKING, SHORT),
+                (ASKING, PATIENCE),
+            )
         )
     )
 
-    hanging, flooding, stubborn = (report.broken[0].why for [report] in reports)
+    hanging, printing, stubborn, forking, asking = (report.broken[0].why for [report] in reports)
     assert "it has asked nothing so far" in hanging
-    assert "it floods" in flooding
+    assert "it floods: 2000 requests and lines in" in printing
     assert "it has asked nothing so far" in stubborn
+    assert "it has asked nothing so far" in forking
+    assert "it floods: 2000 requests and lines in" in asking
     assert [line for line in running() if mark in line] == []
 
 

@@ -14,7 +14,7 @@ from forewarned.scenarios.judgement.evidence import Evidence
 from forewarned.scenarios.judgement.programs import ProgramJudge
 from forewarned.scenarios.judgement.requests import RequestJudge
 from forewarned.scenarios.judgement.verdicts import Verdict
-from forewarned.scenarios.judgement.wording import step_title
+from forewarned.scenarios.judgement.wording import rounded, span, step_title
 from forewarned.scenarios.model import AnyExpectation, Scenario
 from forewarned.scenarios.observations import START, Observation
 from forewarned.scenarios.report import Finding, Standing
@@ -30,13 +30,13 @@ def judge(
     patience: float = 1.0,
     is_over: bool = False,
 ) -> tuple[Finding, ...]:
-    """A finding for each expectation, in order, and one before them if a step has failed.
+    """A finding for each expectation, in order, and one before them if it could not be played on.
 
     `patience` multiplies how long a handler may take. `is_over`: nothing more will be seen.
     """
     seen = Evidence(scenario, tuple(observations), now, is_over)
     findings = [_finding(each, _verdict(each, seen, patience)) for each in scenario.expectations]
-    return (*_failed_steps(seen), *findings)
+    return (*(_flood(seen) or _failed_step(seen)), *findings)
 
 
 def _verdict(expectation: AnyExpectation, seen: Evidence, patience: float) -> Verdict:
@@ -60,14 +60,30 @@ def _finding(expectation: AnyExpectation, verdict: Verdict) -> Finding:
     )
 
 
-def _failed_steps(seen: Evidence) -> Iterable[Finding]:
+def _flood(seen: Evidence) -> tuple[Finding, ...]:
+    flood = seen.flood()
+    if flood is None:
+        return ()
+    observation, fact = flood
+    took = span(rounded(observation.at))
+    finding = Finding(
+        expectation=None,
+        title="the handler does not flood the service or its output",
+        standing=Standing.BROKEN,
+        why=f"it floods: {fact.most} requests and lines in {took}",
+        observations=(observation,),
+    )
+    return (finding,)
+
+
+def _failed_step(seen: Evidence) -> tuple[Finding, ...]:
     """One at most: the scenario ends with it."""
     failed = seen.failed_step()
     if failed is None:
-        return
+        return ()
     observation, step = failed
     is_start = step.index == START
-    yield Finding(
+    finding = Finding(
         expectation=None,
         title="the handler starts and reads its document"
         if is_start
@@ -76,3 +92,4 @@ def _failed_steps(seen: Evidence) -> Iterable[Finding]:
         why=step.failure,
         observations=(observation,),
     )
+    return (finding,)

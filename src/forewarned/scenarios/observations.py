@@ -84,6 +84,13 @@ class HandlerPrinted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerFlooded:
+    """It has asked and printed so often that no more of it is noted."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepBegan:
     index: int
     """Among the scenario's steps; START for starting the handler before them."""
@@ -114,6 +121,7 @@ Fact = (
     | HandlerStarted
     | HandlerExited
     | HandlerPrinted
+    | HandlerFlooded
     | StepBegan
     | StepEnded
     | Probed

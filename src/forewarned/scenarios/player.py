@@ -14,12 +14,12 @@ from typing import Final
 from forewarned.core.ids import EventId
 from forewarned.scenarios import steps
 from forewarned.scenarios.expectations import judge
-from forewarned.scenarios.judgement.wording import exit_words, span
+from forewarned.scenarios.judgement.wording import exit_words
 from forewarned.scenarios.model import ProbeFails, ProbeHolds, Scenario
 from forewarned.scenarios.observations import START, HandlerStarted, StepBegan, StepEnded
 from forewarned.scenarios.ports import Endpoint, Handler, HandlerError, Stage, StageError
 from forewarned.scenarios.report import Finding, Report, Standing
-from forewarned.scenarios.scenario_observer import MOST_OBSERVATIONS, Hear, Observer
+from forewarned.scenarios.scenario_observer import Hear, Observer
 from forewarned.scenarios.values import times
 
 FIRST_ASK: Final = timedelta(seconds=30)
@@ -105,11 +105,7 @@ class _Player:
     async def _until_known(self) -> None:
         """Until only what can't be known before the end is open."""
         while True:
-            if self._observer.is_flooded:
-                last = len(self._scenario.steps) - 1
-                self._observer.note(StepEnded(index=last, failure=self._flood()))
-                return
-            if self._handler.exit_code is not None:
+            if self._observer.is_flooded or self._handler.exit_code is not None:
                 # Nothing more can be seen of it.
                 return
             findings = [each for each in self.findings() if each.standing is Standing.OPEN]
@@ -232,7 +228,7 @@ class _Player:
         deadline = self._observer.now() + within * self._patience
         while not is_so() and self._observer.now() < deadline:
             if self._observer.is_flooded:
-                raise _StepError(self._flood())
+                raise _StepError("it floods")
             if self._handler.exit_code is not None:
                 return
             await self._observer.more(deadline - self._observer.now())
@@ -241,7 +237,3 @@ class _Player:
         code = self._handler.exit_code
         ended = "" if code is None else f"{exit_words(code)}; "
         return f"{ended}{self._observer.last_request()}"
-
-    def _flood(self) -> str:
-        took = span(timedelta(seconds=round(self._observer.now().total_seconds())))
-        return f"it floods: more than {MOST_OBSERVATIONS} requests and lines in {took}"

@@ -15,6 +15,7 @@ from forewarned.scenarios.model import ApprovedAfterProbe, Probe, Scenario, What
 from forewarned.scenarios.observations import (
     Fact,
     HandlerExited,
+    HandlerFlooded,
     Observation,
     Probed,
     Request,
@@ -50,6 +51,7 @@ class Observer:
         """How often the handler has asked for its document."""
         self.granted: set[EventId] = set()
         """The events that the handler has approved."""
+        self.is_flooded = False
         self.ends_handler = False
         """Whether the player is ending the handler, so that its end is no news."""
 
@@ -62,12 +64,18 @@ class Observer:
             return
         if isinstance(fact, HandlerExited):
             fact = HandlerExited(code=fact.code, was_asked=self.ends_handler)
-        observation = Observation(at=self.now(), clock_at=self._clock(), fact=fact)
-        self.observations.append(observation)
-        self._tell(observation)
+        self._keep(fact)
+        if len(self.observations) >= MOST_OBSERVATIONS and not self.is_flooded:
+            self.is_flooded = True
+            self._keep(HandlerFlooded(most=MOST_OBSERVATIONS))
         if isinstance(fact, Request) and (fact.vm is None or fact.vm.casefold() == self._vm):
             self._note_request(fact)
         self._noted.set()
+
+    def _keep(self, fact: Fact) -> None:
+        observation = Observation(at=self.now(), clock_at=self._clock(), fact=fact)
+        self.observations.append(observation)
+        self._tell(observation)
 
     def _note_request(self, request: Request) -> None:
         self.reads += request.what is What.EVENTS
@@ -115,10 +123,6 @@ class Observer:
         except TimeoutError:
             return
         self._noted.clear()
-
-    @property
-    def is_flooded(self) -> bool:
-        return len(self.observations) >= MOST_OBSERVATIONS
 
     def last_request(self) -> str:
         for each in reversed(self.observations):

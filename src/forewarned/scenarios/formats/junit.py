@@ -40,7 +40,8 @@ def _add(suite: ET.Element, report: Report) -> None:
     case = _case(suite, scenario, report.took.total_seconds())
     # One, with all findings in it: readers count failures, and a scenario fails once.
     if not report.is_passed:
-        first = report.broken[0]
+        # What was not reached has its reason in what was.
+        first = min(report.broken, key=lambda each: each.standing is not Standing.BROKEN)
         message = _text(f"expected: {first.title}; seen: {first.why}")
         failure = ET.SubElement(case, "failure", {"message": message, "type": scenario.grade})
         failure.text = _text(failure_text(report))

@@ -14,6 +14,7 @@ from forewarned.scenarios.observations import (
     START,
     EventMoved,
     HandlerExited,
+    HandlerFlooded,
     HandlerPrinted,
     HandlerStarted,
     Observation,
@@ -52,6 +53,8 @@ def sentence(observation: Observation, scenario: Scenario) -> str:
             return f"the handler: {exit_words(fact.code)}"
         case HandlerPrinted():
             return f"the handler prints: {fact.line}"
+        case HandlerFlooded():
+            return "the handler floods: no more of it is noted"
         case StepBegan():
             if fact.index == START:
                 return ""

@@ -9,6 +9,7 @@ from forewarned.core.ids import EventId
 from forewarned.scenarios.model import Scenario, What
 from forewarned.scenarios.observations import (
     HandlerExited,
+    HandlerFlooded,
     HandlerPrinted,
     Observation,
     Probed,
@@ -107,6 +108,12 @@ class Evidence:
         """The first step that could not be played."""
         for each in self.observations:
             if isinstance(each.fact, StepEnded) and each.fact.failure:
+                return each, each.fact
+        return None
+
+    def flood(self) -> tuple[Observation, HandlerFlooded] | None:
+        for each in self.observations:
+            if isinstance(each.fact, HandlerFlooded):
                 return each, each.fact
         return None
 
