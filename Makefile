@@ -1,7 +1,7 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help venv az run cluster lab test test-core test-tools test-all coverage check lint types fmt bench \
-	bench-smoke docs mutants screenshots constraints clean FORCE
+.PHONY: help venv az run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
+	bench-smoke dist docs mutants screenshots constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -53,10 +53,12 @@ DISTRIBUTED := -n auto --dist loadfile --no-loadscope-reorder
 PYTEST := $(BIN)/pytest $(DISTRIBUTED)
 # What `test-core` and `lint` have run already.
 CHECKED := --ignore=tests/core --ignore=tests/test_tree.py
+# What `test-packages` runs: it builds, downloads and installs for minutes.
+ELSEWHERE := --ignore=tests/artefacts
 
 test: ## run the checks and the tests: what CI runs
 	@$(MAKE) $(TWO_JOBS) types lint test-core az
-	$(PYTEST) -m "not thorough" $(CHECKED) --ignore=tests/tools $(ARGS)
+	$(PYTEST) -m "not thorough" $(CHECKED) $(ELSEWHERE) --ignore=tests/tools $(ARGS)
 	@$(MAKE) --no-print-directory bench-smoke
 
 test-core: .venv/.dev ## run the core's tests, which must cover every branch of it
@@ -70,13 +72,16 @@ test-tools: .venv/.dev ## test what the project is tested, measured and photogra
 
 test-all: ## run every test, the thorough ones and every hostile request too: an hour
 	@$(MAKE) $(TWO_JOBS) types lint test-core az
-	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ARGS)
+	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ELSEWHERE) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py
 	@$(MAKE) --no-print-directory bench-smoke
 
+test-packages: .venv/.dev ## build what users install, and try each artefact alone, as they would
+	$(BIN)/pytest --durations=5 tests/artefacts $(ARGS)
+
 coverage: .venv/.dev .venv-az/.az ## run all but the thorough tests, and see what they cover in every process
 	@$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(DISTRIBUTED) -m "not thorough" $(ARGS)
+	$(BIN)/coverage run -m pytest $(DISTRIBUTED) -m "not thorough" $(ELSEWHERE) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -100,6 +105,9 @@ bench: .venv/.dev ## measure every row of docs/scale.md; pass flags as ARGS="--r
 
 bench-smoke: .venv/.dev ## see in half a minute that no figure has collapsed
 	$(BIN)/python -m benchmarks.smoke
+
+dist: .venv/.dev ## build what users install into dist/, the same bytes each time
+	@$(BIN)/python -m tools.release $(ARGS)
 
 docs: .venv/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -126,6 +134,7 @@ constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	.venv-constraints/bin/pip install --quiet --disable-pip-version-check uv
 	$(COMPILE) $(ARGS) --extra server --extra postgres --extra dev --extra docs --output-file constraints/dev.txt
 	$(COMPILE) --extra server --extra postgres --constraint constraints/dev.txt --output-file constraints/server.txt
+	$(PIN) pyproject.toml --constraint constraints/dev.txt --output-file constraints/agent.txt
 	$(COMPILE) --extra testing --constraint constraints/dev.txt --output-file constraints/testing.txt
 	$(PIN) $(ARGS) constraints/az.in --output-file constraints/az.txt
 	$(PIN) $(ARGS) constraints/nova.in $(addprefix --no-emit-package=,$(NOVA_UNUSED)) --output-file constraints/nova.txt
@@ -134,5 +143,5 @@ constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	rm -rf .venv-constraints
 
 clean: ## remove all that was made here
-	rm -rf .venv .venv.lock .venv-az .venv-az.lock .venv-nova .venv-nova.lock .venv-constraints site .coverage .coverage.* \
+	rm -rf .venv .venv.lock .venv-az .venv-az.lock .venv-nova .venv-nova.lock .venv-constraints site dist .coverage .coverage.* \
 		.mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -363,7 +363,16 @@ def test_only_settings_read_the_environment() -> None:
 
 @pytest.mark.parametrize(
     "constraints",
-    ["server.txt", "dev.txt", "az.txt", "nova.txt", "libvirt.txt", "libvirt-build.txt"],
+    [
+        "agent.txt",
+        "server.txt",
+        "testing.txt",
+        "dev.txt",
+        "az.txt",
+        "nova.txt",
+        "libvirt.txt",
+        "libvirt-build.txt",
+    ],
 )
 def test_constraints_hold_pins_and_hashes_and_no_address(constraints: str) -> None:
     assert pins(constraints)
