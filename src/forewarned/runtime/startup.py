@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from forewarned import __version__
 from forewarned.clock import SystemClock, wall_clock
 from forewarned.config.values import show
-from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet
+from forewarned.control.fleet.file import FleetFileError, demo_fleet
+from forewarned.control.startup.application import carry_out, refuse_unknown_vms
+from forewarned.control.startup.files import Startup, load_startup, startup_files
 from forewarned.core import lifecycle
 from forewarned.core.errors import RefusalError
 from forewarned.core.model import Actor
@@ -159,22 +162,35 @@ def warn_of_network(settings: Settings, addresses: Addresses) -> None:
 async def declare_fleet(
     application: Application, settings: Settings, given: FleetPlan | None
 ) -> FleetPlan | None:
-    """Apply the given fleet, else the fleet file, else the demo fleet.
+    """Apply the given fleet, else that of the fleet and start-up files, else the demo fleet.
 
-    Returns what is declared; None for nothing.
+    Then the steps of start-up files are taken. Returns what is declared; None for nothing.
     """
     _refuse_time_ahead(application.clock, settings)
-    fleet = application.use_cases.fleet
-    if given is not None:
-        plan = given
-    elif settings.fleet is not None:
-        plan = load_fleet(settings.fleet, is_known=await fleet.applied_once())
-    elif settings.mode is Mode.EMULATOR:
+    use_cases = application.use_cases
+    files = Startup(plan=given)
+    if given is None:
+        files = load_startup(_files(settings), is_known=await use_cases.fleet.applied_once())
+    plan = files.plan
+    if plan is None and settings.mode is Mode.EMULATOR:
         plan = demo_fleet()
-    else:
-        return None
-    await fleet.apply_once(plan, by=Actor(name="fleet file"))
+    if settings.mode is not Mode.EMULATOR:
+        _refuse_steps(files)
+    await refuse_unknown_vms(files.step_files, plan, use_cases)
+    if plan is not None:
+        await use_cases.fleet.apply_once(plan, by=Actor(name="fleet file"))
+    await carry_out(files.step_files, use_cases)
     return plan
+
+
+def _files(settings: Settings) -> list[Path]:
+    fleet = [] if settings.fleet is None else [settings.fleet]
+    return fleet + ([] if settings.startup is None else startup_files(settings.startup))
+
+
+def _refuse_steps(files: Startup) -> None:
+    for each in files.step_files:
+        raise each.refusal(0, "real VMs get no events from a file: steps are for emulators")
 
 
 def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:

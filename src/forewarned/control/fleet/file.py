@@ -16,7 +16,7 @@ class FleetFileError(MistakesError):
 
 def load_fleet(path: Path, *, is_known: IsKnown = lambda _: False) -> FleetPlan:
     """`is_known` is as for `parse`. Raises FleetFileError."""
-    return _plan(TomlFile.load(path, error=FleetFileError), is_known)
+    return plan_of(TomlFile.load(path, error=FleetFileError), is_known)
 
 
 def demo_fleet() -> FleetPlan:
@@ -27,10 +27,11 @@ def demo_fleet() -> FleetPlan:
 
 def parse_fleet(text: str, *, source: str, is_known: IsKnown = lambda _: False) -> FleetPlan:
     """`source` is what errors call the file. Raises FleetFileError."""
-    return _plan(TomlFile.parse(text, source=source, error=FleetFileError), is_known)
+    return plan_of(TomlFile.parse(text, source=source, error=FleetFileError), is_known)
 
 
-def _plan(file: TomlFile, is_known: IsKnown) -> FleetPlan:
+def plan_of(file: TomlFile, is_known: IsKnown) -> FleetPlan:
+    """The file's mistakes are raised as its `error`."""
     try:
         return parse(file.tables, is_known=is_known)
     except InvalidFleetError as error:

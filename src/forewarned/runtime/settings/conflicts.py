@@ -105,6 +105,8 @@ def _why_no_replay(settings: Settings) -> str | None:
         return "real VMs are told of real events only: omit --mode service"
     if settings.fleet is not None:
         return "the VMs are those of the recording: omit --fleet"
+    if settings.startup is not None:
+        return "the events are those of the recording: omit --startup"
     return None
 
 

@@ -201,6 +201,12 @@ class Settings:
     fleet: Path | None = _setting(
         None, optional(file_path), "fleet file; none: the built-in demo fleet, in emulator mode"
     )
+    startup: Path | None = _setting(
+        None,
+        optional(file_path),
+        "file, or directory of *.toml files, that is applied at the start: fleets, and steps that"
+        " an emulator takes; none: no such files",
+    )
     replay: Path | None = _setting(
         None,
         optional(file_path),
