@@ -146,7 +146,10 @@ def a_scope(
         last_read_by=last_read_by,
         switches_off_at=None,
         policy=Policy(
-            approve_user_reboot=False, approve_user_redeploy=False, approve_when_all_down=False
+            approve_user_reboot=False,
+            approve_user_redeploy=False,
+            approve_when_all_down=False,
+            event_grid_version=None,
         ),
         maintenance=maintenance,
         open_events=open_events,

@@ -221,6 +221,7 @@ def test_a_created_vm_is_told_what_az_shows(cloud: Azure) -> None:
     shown = cloud.az(
         *("vm", "create", "--resource-group", GROUP, "--name", vm, "--image", "Ubuntu2204"),
         *("--admin-username", "someone", "--generate-ssh-keys"),
+        *("--additional-scheduled-events", "true", "--scheduled-events-api-version", "2020-07-01"),
     )
     details = cloud.az(*on("show", vm))
 
@@ -234,6 +235,11 @@ def test_a_created_vm_is_told_what_az_shows(cloud: Azure) -> None:
     assert [about["compute"][name] for name in ("publisher", "offer", "sku")] == [
         image[name] for name in ("publisher", "offer", "sku")
     ]
+    policy = details["scheduledEventsPolicy"]["scheduledEventsAdditionalPublishingTargets"]
+    assert policy["eventGridAndResourceGraph"] == {
+        "enable": True,
+        "scheduledEventsApiVersion": "2020-07-01",
+    }
 
 
 def test_a_template_of_the_guide_is_deployed(cloud: Azure, tmp_path: Path) -> None:

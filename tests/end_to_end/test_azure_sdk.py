@@ -41,7 +41,11 @@ def test_a_resource_group_is_there_from_its_creation_to_its_deletion(azure: Sdk)
 
 def test_what_was_put_is_what_is_got(azure: Sdk) -> None:
     hardware = {"vmSize": "Standard_D4s_v5"}
-    policy = {"userInitiatedRedeploy": {"automaticallyApprove": True}}
+    grid = {"enable": True, "scheduledEventsApiVersion": "2020-07-01"}
+    policy = {
+        "userInitiatedRedeploy": {"automaticallyApprove": True},
+        "scheduledEventsAdditionalPublishingTargets": {"eventGridAndResourceGraph": grid},
+    }
     azure.make_vm("put", hardwareProfile=hardware, scheduledEventsPolicy=policy)
 
     got = azure.compute.virtual_machines.get(GROUP, "put", expand="instanceView")

@@ -7,8 +7,8 @@ import pytest
 
 from forewarned.core.model import Document, Event, EventSource, EventStatus, EventType
 from forewarned.metadata.http.responses import DateLine
-from forewarned.metadata.versions import EVENT_VERSIONS
 from forewarned.metadata.wire import encode
+from forewarned.service.events.api_versions import EVENT_VERSIONS
 from tests.builders import NOON, SECOND, A, B, an_event
 from tests.metadata.fakes import DATE, Client, FakeClock, FakeService, Site, get
 

@@ -14,6 +14,7 @@ from forewarned.core.model import (
     EvictionPolicy,
     Policy,
     Priority,
+    Publishing,
     Resource,
     ResourceState,
     Round,
@@ -86,6 +87,7 @@ scopes = st.builds(
     policy=st.builds(
         Policy,
         approves_user_reboot=st.booleans(),
+        publishing=st.builds(Publishing, enabled=st.booleans(), api_version=st.just("2020-07-01")),
         approves_user_redeploy=st.booleans(),
         approves_when_all_down=st.booleans(),
     ),

@@ -106,7 +106,7 @@ class Publishing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A scope's `scheduledEventsPolicy`: which events are approved without being asked for."""
+    """A scope's `scheduledEventsPolicy`: what needs no approval, and what others are told."""
 
     approves_user_reboot: bool = False
     approves_user_redeploy: bool = False

@@ -22,12 +22,11 @@ from forewarned.metadata.http.responses import LONGEST_WAIT, Persistence
 from forewarned.metadata.options import Options
 from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.metadata.versions import (
-    EVENT_VERSIONS,
     INSTANCE_VERSIONS,
     METADATA_VERSIONS,
-    NEWEST_EVENT_VERSIONS,
     NEWEST_METADATA_VERSIONS,
 )
+from forewarned.service.events.api_versions import EVENT_VERSIONS, NEWEST_EVENT_VERSIONS
 from forewarned.service.readiness import Standing
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from forewarned.core.ids import EventId, parse_event_id
 from forewarned.core.model import Document, Event
-from forewarned.metadata.versions import EventVersion
+from forewarned.service.events.api_versions import EventVersion
 
 MAX_START_REQUESTS: Final = 100
 MAX_DEPTH: Final = 16

@@ -22,12 +22,13 @@ from forewarned.control.v1.metrics import Metrics
 from forewarned.control.v1.services import Services, no_session
 from forewarned.core.model import Document
 from forewarned.metadata import instance, wire
-from forewarned.metadata.versions import EVENT_VERSIONS, METADATA_VERSIONS
+from forewarned.metadata.versions import METADATA_VERSIONS
 from forewarned.runtime.admission import Admission
 from forewarned.runtime.assembly import Application
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import ControlAccess, Mode, Resolved
 from forewarned.service.engine import Engine
+from forewarned.service.events.api_versions import EVENT_VERSIONS
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION, FleetPlan
 from forewarned.service.fleet.reset import Reset

@@ -16,9 +16,9 @@ from forewarned.config.mistakes import ExpectedError, any_of
 from forewarned.config.values import duration, number, on_off, whole
 from forewarned.core.model import Priority
 from forewarned.metadata.options import LONGEST_FIRST_CALL
-from forewarned.metadata.versions import EVENT_VERSIONS
 from forewarned.scenarios.steps import AnyStep
 from forewarned.scenarios.values import Name, Wait, times
+from forewarned.service.events.api_versions import EVENT_VERSIONS
 
 
 class Grade(StrEnum):

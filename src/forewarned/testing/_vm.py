@@ -10,9 +10,9 @@ from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventSource, EventType, Priority
 from forewarned.metadata import wire
-from forewarned.metadata.versions import EVENT_VERSIONS
 from forewarned.service.azure import inventory
 from forewarned.service.azure.actions import Action, operate
+from forewarned.service.events.api_versions import EVENT_VERSIONS
 from forewarned.service.events.schedule import Request as Wanted
 from forewarned.service.ports import Transaction
 from forewarned.service.records import EventRecord

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forewarned.control.fleet import wire
 from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet, parse_fleet
-from forewarned.core.model import EvictionPolicy, Policy, Priority, ScopeKind
+from forewarned.core.model import EvictionPolicy, Policy, Priority, Publishing, ScopeKind
 from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     CloudService,
@@ -108,6 +108,7 @@ def test_every_field_is_read() -> None:
         hosts = ["host-03"]
         [scale_sets.policy]
         approve_user_redeploy = true
+        event_grid_version = "2020-07-01"
 
         [[cloud_services]]
         name = "shop"
@@ -172,7 +173,10 @@ def test_every_field_is_read() -> None:
                 addresses=("127.8.0.12",),
                 hosts=("host-03",),
                 model=Model(terminate_notice=timedelta(minutes=5)),
-                policy=Policy(approves_user_redeploy=True),
+                policy=Policy(
+                    approves_user_redeploy=True,
+                    publishing=Publishing(enabled=True, api_version="2020-07-01"),
+                ),
             ),
         ),
         cloud_services=(
@@ -235,7 +239,10 @@ _models = st.one_of(
     st.builds(Model, terminate_notice=st.timedeltas(timedelta(minutes=5), timedelta(minutes=15))),
 )
 _policies = st.builds(
-    Policy, approves_user_reboot=st.booleans(), approves_when_all_down=st.booleans()
+    Policy,
+    approves_user_reboot=st.booleans(),
+    approves_when_all_down=st.booleans(),
+    publishing=st.sampled_from([Publishing(), Publishing(enabled=True, api_version="2019-08-01")]),
 )
 _vms = st.builds(
     VirtualMachine, name=_names, zone=st.sampled_from(["", "1"]), model=_models, policy=_policies

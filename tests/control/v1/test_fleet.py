@@ -23,6 +23,7 @@ async def test_a_scope_is_shown_with_its_vms(control: ControlApi) -> None:
             "approve_user_reboot": False,
             "approve_user_redeploy": False,
             "approve_when_all_down": True,
+            "event_grid_version": None,
         },
         "maintenance": None,
         "open_events": 0,

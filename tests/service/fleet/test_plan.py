@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarned.core.ids import ResourceName
-from forewarned.core.model import EvictionPolicy, Policy, Priority, Resource, ScopeKind
+from forewarned.core.model import EvictionPolicy, Policy, Priority, Publishing, Resource, ScopeKind
 from forewarned.service.errors import AddressTakenError, HostSharedError, NameTakenError
+from forewarned.service.events.api_versions import EVENT_VERSIONS
 from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     CloudService,
@@ -428,6 +429,24 @@ def test_what_two_vms_claim_is_reported_at_the_second() -> None:
         ("scale_sets", 0, "addresses", 1),
         ("scale_sets", 0, "hosts", 1),
     ]
+
+
+def test_only_an_api_version_of_scheduled_events_is_published() -> None:
+    wrong = Policy(publishing=Publishing(enabled=True, api_version="2021-01-01"))
+    plan = FleetPlan(
+        vms=(VirtualMachine(name="a", policy=wrong), VirtualMachine(name="b")),
+        availability_sets=(AvailabilitySet(name="c", policy=wrong),),
+        scale_sets=(ScaleSet(name="d", capacity=1, policy=wrong),),
+        cloud_services=(CloudService(name="e", policy=wrong),),
+    )
+
+    found = mistakes(plan)
+
+    kinds = ("vms", "availability_sets", "scale_sets", "cloud_services")
+    assert [each.path for each in found] == [
+        (kind, 0, "policy", "event_grid_version") for kind in kinds
+    ]
+    assert str(found[0].error).endswith("expected one of " + ", ".join(EVENT_VERSIONS))
 
 
 def test_a_vm_with_a_port_mark_is_known_by_that_alone_and_keeps_its_address_for_itself() -> None:

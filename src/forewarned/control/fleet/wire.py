@@ -13,7 +13,7 @@ import msgspec
 from forewarned.config.durations import InvalidDurationError, format_duration, parse_duration
 from forewarned.config.mistakes import KeyPath, show_path
 from forewarned.config.tables import TableReader
-from forewarned.core.model import EvictionPolicy, Policy, Priority
+from forewarned.core.model import EvictionPolicy, Policy, Priority, Publishing
 from forewarned.service.fleet.declaration import (
     FAULT_DOMAINS,
     NO_SUBSCRIPTION,
@@ -53,6 +53,7 @@ class WirePolicy(
     approves_user_reboot: bool = False
     approves_user_redeploy: bool = False
     approves_when_all_down: bool = True
+    event_grid_version: str | None = None
 
 
 class _Modelled(_Part, kw_only=True, frozen=True):
@@ -186,7 +187,7 @@ def to_wire(plan: FleetPlan) -> WireFleet:
                     WireRole(**_same(WireRole, role), **_wire_model(role.model))
                     for role in each.roles
                 ),
-                policy=WirePolicy(**_same(WirePolicy, each.policy)),
+                policy=_wire_policy(each.policy),
             )
             for each in plan.cloud_services
         ],
@@ -195,7 +196,8 @@ def to_wire(plan: FleetPlan) -> WireFleet:
 
 _CONVERTED: Final = frozenset(
     {
-        *("policy", "terminate_notification", "zone", "zones", "vms", "count", "roles"),
+        *("policy", "event_grid_version", "terminate_notification", "zone", "zones", "vms"),
+        *("count", "roles"),
         *("address_range", "availability_sets", "scale_sets", "cloud_services"),
     }
 )
@@ -294,7 +296,7 @@ def _virtual_machine(
         **_same(WireVirtualMachine, wire),
         zone=str(wire.zone),
         model=_model(wire, path, found),
-        policy=Policy(**_same(WirePolicy, wire.policy)),
+        policy=_policy(wire.policy),
     )
 
 
@@ -313,7 +315,7 @@ def _availability_set(
         **_same(WireAvailabilitySet, wire),
         members=tuple(listed or counted),
         model=_model(wire, path, found),
-        policy=Policy(**_same(WirePolicy, wire.policy)),
+        policy=_policy(wire.policy),
     )
 
 
@@ -322,7 +324,7 @@ def _scale_set(wire: WireScaleSet, path: KeyPath, found: list[Mistake]) -> Scale
         **_same(WireScaleSet, wire),
         zones=tuple(map(str, wire.zones)),
         model=_model(wire, path, found),
-        policy=Policy(**_same(WirePolicy, wire.policy)),
+        policy=_policy(wire.policy),
     )
 
 
@@ -334,7 +336,7 @@ def _cloud_service(wire: WireCloudService, path: KeyPath, found: list[Mistake]) 
     return CloudService(
         **_same(WireCloudService, wire),
         roles=tuple(roles),
-        policy=Policy(**_same(WirePolicy, wire.policy)),
+        policy=_policy(wire.policy),
     )
 
 
@@ -349,6 +351,12 @@ def _model(wire: _Modelled, path: KeyPath, found: list[Mistake]) -> Model:
     return Model(**_same(_Modelled, wire), terminate_notice=notice)
 
 
+def _policy(wire: WirePolicy) -> Policy:
+    version = wire.event_grid_version
+    publishing = Publishing() if version is None else Publishing(enabled=True, api_version=version)
+    return Policy(**_same(WirePolicy, wire), publishing=publishing)
+
+
 # --- to the wire ---------------------------------------------------------------------------------
 
 
@@ -358,8 +366,14 @@ def _wire_parts(
     return {
         **_same(type_, declared),
         **_wire_model(declared.model),
-        "policy": WirePolicy(**_same(WirePolicy, declared.policy)),
+        "policy": _wire_policy(declared.policy),
     }
+
+
+def _wire_policy(policy: Policy) -> WirePolicy:
+    publishing = policy.publishing
+    version = publishing.api_version if publishing.enabled else None
+    return WirePolicy(**_same(WirePolicy, policy), event_grid_version=version)
 
 
 def _wire_model(model: Model) -> dict[str, Any]:  # of each field's own type

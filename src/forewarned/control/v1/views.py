@@ -109,6 +109,9 @@ def scope(view: ScopeView, rules: Rules) -> Scope:
             approve_user_reboot=seen.policy.approves_user_reboot,
             approve_user_redeploy=seen.policy.approves_user_redeploy,
             approve_when_all_down=seen.policy.approves_when_all_down,
+            event_grid_version=(
+                seen.policy.publishing.api_version if seen.policy.publishing.enabled else None
+            ),
         ),
         maintenance=_set_maintenance(seen.rounds),
         open_events=len(seen.events),

@@ -86,11 +86,14 @@ class Events(Shape, frozen=True):
 
 
 class Policy(Shape, frozen=True):
-    """Which events need no approval."""
+    """Which events need no approval, and what is published in Event Grid's shape."""
 
     approve_user_reboot: bool
     approve_user_redeploy: bool
     approve_when_all_down: bool
+    event_grid_version: Annotated[
+        str | None, about("the api-version of what is published; null if nothing is")
+    ]
 
 
 class SetMaintenance(Shape, frozen=True):

@@ -13,7 +13,7 @@ from typing import Final
 from forewarned.config.durations import format_duration
 from forewarned.core.model import Document
 from forewarned.metadata import wire
-from forewarned.metadata.versions import EVENT_VERSIONS
+from forewarned.service.events.api_versions import EVENT_VERSIONS
 from forewarned.service.ports import Clock
 
 JSON: Final = "application/json; charset=utf-8"

@@ -12,9 +12,10 @@ from typing import Final
 from forewarned.config.durations import format_duration
 from forewarned.config.mistakes import KeyPath
 from forewarned.core.errors import Category, RefusalError
-from forewarned.core.model import EvictionPolicy, Priority
+from forewarned.core.model import EvictionPolicy, Policy, Priority
 from forewarned.core.notice import LONGEST_TERMINATE
 from forewarned.service.errors import AddressTakenError, HostSharedError, NameTakenError
+from forewarned.service.events.api_versions import EVENT_VERSIONS
 from forewarned.service.fleet.addresses import plain_address
 from forewarned.service.fleet.declaration import (
     MOST_PORT_MARK,
@@ -74,6 +75,7 @@ def declaration_mistakes(plan: FleetPlan) -> Iterator[Mistake]:
         if vm.zone:
             yield from _bad_name(vm.zone, (*path, "zone"))
         yield from _model_mistakes(vm.model, path)
+        yield from _policy_mistakes(vm.policy, path)
     for number, availability_set in enumerate(plan.availability_sets):
         path = ("availability_sets", number)
         yield from _set_mistakes(availability_set, path)
@@ -168,6 +170,7 @@ def _set_mistakes(
     ):
         if not 1 <= count <= most:
             yield _mistake((*path, key), f"expected 1 to {most}, got {count}")
+    yield from _policy_mistakes(declared.policy, path)
 
 
 def _capacity_mistakes(declared: ScaleSet, path: KeyPath) -> Iterator[Mistake]:
@@ -216,6 +219,16 @@ def _model_mistakes(model: Model, path: KeyPath) -> Iterator[Mistake]:
     if not SHORTEST_TERMINATE <= notice <= LONGEST_TERMINATE:
         shown = format_duration(notice)
         yield _mistake(key, f"expected a duration from 5m to 15m, got {shown}")
+
+
+def _policy_mistakes(policy: Policy, path: KeyPath) -> Iterator[Mistake]:
+    version = policy.publishing.api_version
+    if policy.publishing.enabled and version not in EVENT_VERSIONS:
+        yield _mistake(
+            (*path, "policy", "event_grid_version"),
+            f"{version!r} is not an api-version of scheduled events: expected one of"
+            f" {', '.join(EVENT_VERSIONS)}",
+        )
 
 
 def _bad_name(name: str, path: KeyPath) -> Iterator[Mistake]:

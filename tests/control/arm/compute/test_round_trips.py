@@ -59,6 +59,7 @@ policies = st.fixed_dictionaries(
         "approve_user_reboot": st.booleans(),
         "approve_user_redeploy": st.booleans(),
         "approve_when_all_down": st.booleans(),
+        "event_grid_version": st.sampled_from(["2017-03-01", "2020-07-01"]),
     },
 )
 zones = st.sampled_from(["", "1", "2", "west-a"])

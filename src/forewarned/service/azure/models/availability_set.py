@@ -90,6 +90,7 @@ def revised_availability_set(
     profiles.refuse_tags(Fields(changes(before, document)), resource)
     document["tags"] = profiles.read_tags(resource)
     resource.object("sku").text("name")
+    policies.settle_policy(document)
     update_domains = properties.number(_UPDATE_DOMAINS)
     fault_domains = properties.number(_FAULT_DOMAINS)
     revised = DeclaredAvailabilitySet(
@@ -105,7 +106,6 @@ def revised_availability_set(
         _refuse_changes(former, revised)
     put_at(document, f"properties.{_UPDATE_DOMAINS}", revised.update_domains)
     put_at(document, f"properties.{_FAULT_DOMAINS}", revised.fault_domains)
-    policies.settle_policy(document)
     return revised
 
 
