@@ -1,23 +1,17 @@
-"""The JSON of the scheduled-events endpoint. No other module of it knows these names."""
+"""The JSON of the scheduled-events endpoint; what an event looks like is `event_fields`."""
 
-import math
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from forewarned.core.ids import EventId, parse_event_id
-from forewarned.core.model import Document, Event
-from forewarned.service.events.api_versions import EventVersion
+from forewarned.core.model import Document
+from forewarned.service.events.api_versions import EventVersion, event_fields
 
 MAX_START_REQUESTS: Final = 100
 MAX_DEPTH: Final = 16
-
-# Instances of a cloud service's role, which are PaaS: the early prefix was for IaaS VMs alone.
-_ROLE_INSTANCE: Final = re.compile(r".+_IN_\d+")
 
 # A string (closed or not: looking twice would make a body of quotes cost its square), or a bracket.
 _STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{\]}]', re.DOTALL)
@@ -46,7 +40,9 @@ def encode(document: Document, version: EventVersion) -> bytes:
         {
             "DocumentIncarnation": document.incarnation,
             "Events": [
-                _event(event, version) for event in document.events if event.type in version.types
+                event_fields(event, version)
+                for event in document.events
+                if event.type in version.types
             ],
         }
     )
@@ -82,39 +78,6 @@ def with_event(document: bytes) -> bytes:
         "DurationInSeconds": -1,
     }
     return msgspec.json.encode({**found, "Events": [event, *found["Events"]]})
-
-
-def _event(event: Event, version: EventVersion) -> dict[str, Any]:
-    # The order is the one seen on Azure's wire. A field newer than the version is absent, not null.
-    fields: dict[str, Any] = {
-        "EventId": event.id,
-        "EventStatus": event.status.value,
-        "EventType": event.type.value,
-        "ResourceType": "VirtualMachine",
-        "Resources": [_name(name, version) for name in event.resources],
-        "NotBefore": "" if event.not_before is None else rfc1123(event.not_before),
-    }
-    if version.has_description:
-        fields["Description"] = event.description
-    if version.has_source:
-        fields["EventSource"] = event.source.value
-    if version.has_duration:
-        fields["DurationInSeconds"] = _seconds(event.duration)
-    return fields
-
-
-def _name(name: str, version: EventVersion) -> str:
-    return name if _ROLE_INSTANCE.fullmatch(name) else version.name_prefix + name
-
-
-def _seconds(duration: timedelta | None) -> int:
-    # Rounded up: 0 says that there is no interruption at all.
-    return -1 if duration is None else math.ceil(duration.total_seconds())
-
-
-def rfc1123(instant: datetime) -> str:
-    """In English whatever the locale, which `strftime` is not."""
-    return format_datetime(instant.astimezone(UTC), usegmt=True)
 
 
 def start_requests(body: bytes) -> Sequence[EventId]:

@@ -13,7 +13,7 @@ from typing import Final
 from forewarned.config.durations import format_duration
 from forewarned.core.model import Document
 from forewarned.metadata import wire
-from forewarned.service.events.api_versions import EVENT_VERSIONS
+from forewarned.service.events.api_versions import EVENT_VERSIONS, rfc1123
 from forewarned.service.ports import Clock
 
 JSON: Final = "application/json; charset=utf-8"
@@ -174,4 +174,4 @@ class DateLine:
         second = self._clock.now().replace(microsecond=0)
         if second != self._second:
             self._second = second
-            self.text = wire.rfc1123(second).encode()
+            self.text = rfc1123(second).encode()

@@ -14,8 +14,8 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from forewarned.core.ids import EventId
-from forewarned.metadata.wire import rfc1123
 from forewarned.recordings.form import Answered, Outcome, Recording
+from forewarned.service.events.api_versions import rfc1123
 from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Member
 from forewarned.service.fleet.validation import is_name
 

@@ -1,14 +1,21 @@
-"""The api-versions of scheduled events, and what a document looks like in each.
+"""The api-versions of scheduled events, and what an event looks like in each.
 
 VMs ask for one of them; what is published in Event Grid's shape follows the one that its scope's
 policy names.
 """
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any, Final
 
-from forewarned.core.model import EventType
+from forewarned.core.model import Event, EventType
+
+# Instances of a cloud service's role, which are PaaS: the early prefix was for IaaS VMs alone.
+_ROLE_INSTANCE: Final = re.compile(r".+_IN_\d+")
 
 _FIRST_TYPES: Final = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
 _WITH_PREEMPT: Final = _FIRST_TYPES | {EventType.PREEMPT}
@@ -67,3 +74,37 @@ EVENT_VERSIONS: Final[Mapping[str, EventVersion]] = {
 }
 
 NEWEST_EVENT_VERSIONS: Final = tuple(sorted(EVENT_VERSIONS, reverse=True)[:3])
+
+
+# Any: what JSON is made of.
+def event_fields(event: Event, version: EventVersion) -> dict[str, Any]:
+    # The order is the one seen on Azure's wire. A field newer than the version is absent, not null.
+    fields: dict[str, Any] = {
+        "EventId": event.id,
+        "EventStatus": event.status.value,
+        "EventType": event.type.value,
+        "ResourceType": "VirtualMachine",
+        "Resources": [_name(name, version) for name in event.resources],
+        "NotBefore": "" if event.not_before is None else rfc1123(event.not_before),
+    }
+    if version.has_description:
+        fields["Description"] = event.description
+    if version.has_source:
+        fields["EventSource"] = event.source.value
+    if version.has_duration:
+        fields["DurationInSeconds"] = _seconds(event.duration)
+    return fields
+
+
+def _name(name: str, version: EventVersion) -> str:
+    return name if _ROLE_INSTANCE.fullmatch(name) else version.name_prefix + name
+
+
+def _seconds(duration: timedelta | None) -> int:
+    # Rounded up: 0 says that there is no interruption at all.
+    return -1 if duration is None else math.ceil(duration.total_seconds())
+
+
+def rfc1123(instant: datetime) -> str:
+    """In English whatever the locale, which `strftime` is not."""
+    return format_datetime(instant.astimezone(UTC), usegmt=True)
