@@ -8,8 +8,6 @@ twice.
 
 import asyncio
 import base64
-import hashlib
-import hmac
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -41,10 +39,10 @@ from forewarned.config.durations import format_duration
 from forewarned.core.model import EventType
 from forewarned.targets.errors import TargetError
 from forewarned.targets.http import Answer, Request, check_url, origin, secret, send
+from forewarned.targets.signatures import PREFIX, signed
 
 _PATIENCE: Final = timedelta(seconds=30)
 _LATER: Final = frozenset({409, 425, 429, 503})
-_PREFIX: Final = "whsec_"
 _EFFECTS: Final = {
     # A service may move the VM or hold it.
     EventType.FREEZE: Effect.HOLDS,
@@ -166,7 +164,7 @@ class WebhookDriver:
     async def _send(self, body: bytes, key: str) -> Answer:
         at = int(self._now().timestamp())
         try:
-            signature = sign(self._secret(), key, at, body)
+            signature = signed([self._secret()], key, at, body)
         except TargetError as error:
             raise RefusedError(str(error)) from error
         request = Request(
@@ -176,9 +174,7 @@ class WebhookDriver:
                 "Content-Type": "application/json",
                 "User-Agent": f"forewarned-actuator/{__version__}",
                 "Idempotency-Key": key,
-                "webhook-id": key,
-                "webhook-timestamp": str(at),
-                "webhook-signature": signature,
+                **signature,
             },
             body=body,
         )
@@ -197,19 +193,12 @@ class WebhookDriver:
         text = secret(str(self._secret_file))
         if not text:
             raise TargetError(f"the file {self._secret_file} is empty")
-        if not text.startswith(_PREFIX):
+        if not text.startswith(PREFIX):
             return text.encode()
         try:
-            return base64.b64decode(text.removeprefix(_PREFIX), validate=True)
+            return base64.b64decode(text.removeprefix(PREFIX), validate=True)
         except ValueError as error:
-            raise TargetError(f"after {_PREFIX}, {self._secret_file} must be base64") from error
-
-
-def sign(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
-    """The value of `webhook-signature`."""
-    content = f"{message_id}.{timestamp}.".encode() + body
-    digest = hmac.new(key, content, hashlib.sha256).digest()
-    return f"v1,{base64.b64encode(digest).decode()}"
+            raise TargetError(f"after {PREFIX}, {self._secret_file} must be base64") from error
 
 
 def _message(action: Action, vm: Vm, key: str, *, at: datetime) -> bytes:

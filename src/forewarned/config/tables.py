@@ -122,6 +122,9 @@ class TableReader:
             return self._tagged(raw, members, path)
         if tables and isinstance(raw, Mapping):
             return self.table(raw, tables[0], path)
+        others = [each for each in members if each not in tables]
+        if tables and len(others) == 1:
+            return self._read(raw, _annotated(others[0], metas), path)
         return _convert(raw, _annotated(union, metas))
 
     def _tagged(self, raw: object, members: list[Any], path: KeyPath) -> Any:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forewarned.core.model import EventSource, EventType
+from forewarned.core.model import EventSource, EventType, Publishing
 from forewarned.core.transitions import EventTransition, Transition
 from forewarned.service.subscriptions.model import (
     STATUS_OF,
@@ -10,8 +10,9 @@ from forewarned.service.subscriptions.model import (
     PublishedStatus,
     message_id,
 )
+from forewarned.service.subscriptions.targets import Shape, ShapeName
 from tests.builders import NOON, SECOND, A, B, an_event
-from tests.service.subscriptions.messages import a_message
+from tests.service.subscriptions.messages import a_message, a_subscription
 
 MESSAGE = a_message(
     PublishedStatus.STARTED,
@@ -79,3 +80,40 @@ def test_an_id_is_the_same_for_the_same_message_and_for_no_other() -> None:
         message_id(1, status, B, NOON),
         message_id(1, status, A, NOON + SECOND),
     }
+
+
+@pytest.mark.parametrize(
+    ("status", "publishing", "every_scope", "wanted"),
+    [
+        ("Scheduled", Publishing(enabled=True), False, True),
+        ("Completed", Publishing(enabled=True), False, True),
+        ("Scheduled", Publishing(), False, False),
+        ("Scheduled", Publishing(), True, True),
+        ("Approved", Publishing(enabled=True), True, False),
+        ("Stalled", Publishing(enabled=True), True, False),
+        ("Scheduled", Publishing(enabled=True, api_version="2017-08-01"), False, True),
+    ],
+)
+def test_event_grid_is_for_scopes_whose_policy_asks_for_it_and_has_azures_statuses(
+    status: str, publishing: Publishing, every_scope: bool, wanted: bool
+) -> None:
+    message = a_message(PublishedStatus(status), publishing=publishing)
+    shape = Shape(name=ShapeName.EVENT_GRID, every_scope=every_scope)
+
+    assert a_subscription(shape=shape).wants(message) is wanted
+    assert a_subscription().wants(message)
+
+
+def test_event_grid_has_no_types_that_the_api_version_of_the_policy_does_not_know() -> None:
+    terminate = a_message(
+        event=an_event(type=EventType.TERMINATE),
+        publishing=Publishing(enabled=True, api_version="2017-08-01"),
+    )
+
+    assert not a_subscription(shape=Shape(name=ShapeName.EVENT_GRID)).wants(terminate)
+
+
+def test_a_subscription_wants_nothing_that_its_filter_does_not_match() -> None:
+    subscription = a_subscription(filter=Filter(vms=("db*",)))
+
+    assert not subscription.wants(a_message(vms=["web_0"]))

@@ -76,6 +76,11 @@ EVENT_VERSIONS: Final[Mapping[str, EventVersion]] = {
 NEWEST_EVENT_VERSIONS: Final = tuple(sorted(EVENT_VERSIONS, reverse=True)[:3])
 
 
+def event_version(name: str) -> EventVersion:
+    """For what is published: policies may name a version that there is not, or none."""
+    return EVENT_VERSIONS.get(name, EVENT_VERSIONS[NEWEST_EVENT_VERSIONS[0]])
+
+
 # Any: what JSON is made of.
 def event_fields(event: Event, version: EventVersion) -> dict[str, Any]:
     # The order is the one seen on Azure's wire. A field newer than the version is absent, not null.

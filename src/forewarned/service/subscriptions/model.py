@@ -19,7 +19,8 @@ from forewarned.core.transitions import (
     Stalled,
     Started,
 )
-from forewarned.service.subscriptions.targets import Shape, TargetSpec
+from forewarned.service.events.api_versions import event_version
+from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec
 
 _NAMESPACE: Final = uuid.UUID("3f0c3a35-7b8f-5f0e-9a55-6d3c6b1f4c0e")
 """Of the ids of messages."""
@@ -108,6 +109,27 @@ def _is_like(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(folded, pattern.casefold()) for pattern in patterns)
 
 
+_GRID_STATUSES: Final = frozenset(
+    {
+        PublishedStatus.SCHEDULED,
+        PublishedStatus.STARTED,
+        PublishedStatus.COMPLETED,
+        PublishedStatus.CANCELED,
+    }
+)
+"""Azure has no others, and what was written for Azure may fail at one."""
+
+
+def _is_for_event_grid(message: Message, *, every_scope: bool) -> bool:
+    """As Azure would: if the policy of its scope says so, and its api-version has such events."""
+    version = event_version(message.publishing.api_version)
+    return (
+        (message.publishing.enabled or every_scope)
+        and message.status in _GRID_STATUSES
+        and message.event.type in version.types
+    )
+
+
 class SubscriptionState(StrEnum):
     ACTIVE = "active"
     PAUSED = "paused"
@@ -131,6 +153,13 @@ class Subscription:
     state: SubscriptionState = SubscriptionState.ACTIVE
     origin: Origin = Origin.OPERATOR
     created_at: datetime
+
+    def wants(self, message: Message) -> bool:
+        """Whether it is to be sent the message: by its filter, and by what its shape can say."""
+        return self.filter.matches(message) and (
+            self.shape.name is not ShapeName.EVENT_GRID
+            or _is_for_event_grid(message, every_scope=self.shape.every_scope)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

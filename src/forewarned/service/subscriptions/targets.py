@@ -1,13 +1,15 @@
 """Where a subscription's messages go, and what they look like there: values, without any I/O.
 
 `publishing` knows how to reach each of these targets, and how to make each of these shapes. A new
-kind of target is a class here, a member of `TargetSpec`, and what delivers to it there. The store
-keeps a target as its kind and the JSON of its fields.
+kind of target is a class here, a member of `TargetSpec`, a table in `tables`, and what delivers to
+it there. The store keeps a target as its kind and the JSON of its fields.
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
+
+from forewarned.targets.http import origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,11 +17,21 @@ class Webhook:
     """An HTTP service, which verifies signatures as Standard Webhooks has them."""
 
     kind: ClassVar[str] = "webhook"
-    url: str
+    url: str = field(repr=False)
+    """Its path or its query may be a secret."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """`whsec_…`, the newest first: messages are signed with each, so that one can be replaced."""
+    secret_file: str = ""
+    """Has the secrets instead, one in each line; read at each attempt."""
+    ca: str = field(default="", repr=False)
+    """The certificates that are trusted, as PEM; empty for those that the system trusts."""
     ca_file: str = ""
-    """Whose certificates are trusted; empty for those that the system trusts."""
+    """Has them instead."""
+
+    @property
+    def place(self) -> str:
+        """For people: without what may be a secret."""
+        return origin(self.url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +39,15 @@ class Apprise:
     """A chat, a mailbox, a pager: what Apprise has a URL for."""
 
     kind: ClassVar[str] = "apprise"
-    url: str = field(repr=False)
+    url: str = field(default="", repr=False)
     """With its credentials."""
+    url_file: str = ""
+    """Has the URL instead; read at each attempt."""
+
+    @property
+    def place(self) -> str:
+        """For people. All that follows the scheme may be a secret."""
+        return f"{self.url.partition('://')[0]}://…" if self.url else f"the URL in {self.url_file}"
 
 
 TargetSpec = Webhook | Apprise
@@ -50,5 +69,7 @@ class Shape:
     name: ShapeName = ShapeName.CLOUDEVENTS
     template: str = ""
     """For `template`: Jinja2."""
+    content_type: str = "text/plain; charset=utf-8"
+    """For `template`: what its result is."""
     every_scope: bool = False
     """For `event-grid`: also scopes whose policy does not ask for it, as Azure would."""

@@ -1,0 +1,235 @@
+"""The tables `target` and `shape` of a subscription, in the settings file and in /v1 alike.
+
+One place reads and checks them for both. Errors never show a URL or a secret. The line that
+describes a field is the one in the reference.
+"""
+
+import re
+import ssl
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from typing_extensions import override
+
+from forewarned.service.subscriptions.targets import (
+    Apprise,
+    Shape,
+    ShapeName,
+    TargetSpec,
+    Webhook,
+)
+from forewarned.targets.http import check_header, check_url
+from forewarned.targets.signatures import parse_secret
+
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://.", re.IGNORECASE | re.DOTALL)
+_LONGEST_URL: Final = 2048
+_LONGEST_PEM: Final = 256 * 1024
+_MOST_SECRETS: Final = 4
+
+
+class TargetTable(Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """Where messages go."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Its fields that name files of the server, and are given: not for clients of /v1."""
+        return ()
+
+    def target(self) -> TargetSpec:
+        raise NotImplementedError
+
+    def refuse(self, shape: Shape) -> None:
+        """Raise ValueError for a shape that it can't be sent."""
+
+
+class WebhookTable(TargetTable, frozen=True, kw_only=True, tag="webhook"):
+    """Sends each message to an HTTP service, with a signature."""
+
+    url: str
+    """Where messages are sent. Proxies and redirects are never followed."""
+    secrets: tuple[str, ...] = ()
+    """What messages are signed with, each `whsec_` and base64. The first is the newest."""
+    secret_file: Path | None = None
+    """A file that has the secrets, one in each line."""
+    ca: str = ""
+    """The certificates that sign the service's own, as PEM, if they are not well known."""
+    ca_file: Path | None = None
+    """A file that has them."""
+
+    def __post_init__(self) -> None:
+        _refuse_bad_url(self.url)
+        if self.secrets and self.secret_file is not None:
+            raise ValueError("give either secrets or secret_file")
+        if len(self.secrets) > _MOST_SECRETS:
+            raise ValueError(f"there may be {_MOST_SECRETS} secrets at most")
+        for each in self.secrets:
+            parse_secret(each)
+        if self.ca and self.ca_file is not None:
+            raise ValueError("give either ca or ca_file")
+        if self.ca:
+            refuse_bad_certificates(self.ca)
+
+    @property
+    @override
+    def files(self) -> tuple[str, ...]:
+        given = {"secret_file": self.secret_file, "ca_file": self.ca_file}
+        return tuple(name for name, path in given.items() if path is not None)
+
+    @override
+    def target(self) -> Webhook:
+        return Webhook(
+            url=self.url,
+            secrets=self.secrets,
+            secret_file=_text(self.secret_file),
+            ca=self.ca,
+            ca_file=_text(self.ca_file),
+        )
+
+
+class AppriseTable(TargetTable, frozen=True, kw_only=True, tag="apprise"):
+    """Notifies people through Apprise: in a chat, by mail, on a pager."""
+
+    url: str = ""
+    """Apprise's URL for it, such as `slack://…`."""
+    url_file: Path | None = None
+    """A file that has the URL."""
+
+    def __post_init__(self) -> None:
+        if bool(self.url) == (self.url_file is not None):
+            raise ValueError("give either url or url_file")
+        if self.url and not _SCHEME.match(self.url):
+            raise ValueError("url must be one of Apprise's, such as slack://… or mailto://…")
+
+    @property
+    @override
+    def files(self) -> tuple[str, ...]:
+        return () if self.url_file is None else ("url_file",)
+
+    @override
+    def target(self) -> Apprise:
+        return Apprise(url=self.url, url_file=_text(self.url_file))
+
+    @override
+    def refuse(self, shape: Shape) -> None:
+        if shape.name not in {ShapeName.TEMPLATE, Shape().name}:
+            raise ValueError(
+                f"Apprise sends texts to people, which {shape.name} is not: omit the shape, or"
+                " give a template"
+            )
+
+
+AnyTargetTable = WebhookTable | AppriseTable
+"""What a field `target` holds."""
+
+
+class ShapeTable(Struct, frozen=True, kw_only=True):
+    """What messages look like."""
+
+    kind: ShapeName = ShapeName.CLOUDEVENTS
+    """`cloudevents`, `cloudevents-binary`, `event-grid` or `template`."""
+    template: str = ""
+    """The text, for `template`."""
+    template_file: Path | None = None
+    """A file that has it, read when the server starts."""
+    content_type: str | None = None
+    """What the text is, for `template`."""
+    every_scope: bool = False
+    """Whether `event-grid` has events of scopes, too, whose policy does not ask for that."""
+
+    def __post_init__(self) -> None:
+        if self.kind is not ShapeName.TEMPLATE:
+            given = {
+                "template": self.template,
+                "template_file": self.template_file,
+                "content_type": self.content_type,
+            }
+            for name, value in given.items():
+                if value:
+                    raise ValueError(f'{name} is for kind = "template"')
+        elif bool(self.template) == (self.template_file is not None):
+            raise ValueError("give either template or template_file")
+        if self.every_scope and self.kind is not ShapeName.EVENT_GRID:
+            raise ValueError('every_scope is for kind = "event-grid"')
+        if self.content_type is not None:
+            check_header("Content-Type", self.content_type)
+        if self.template:
+            refuse_bad_template(self.template)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return () if self.template_file is None else ("template_file",)
+
+    def shape(self) -> Shape:
+        """Raises ValueError for a template in a file that can't be read, or used."""
+        template = self.template
+        if self.template_file is not None:
+            template = _read(self.template_file)
+            refuse_bad_template(template)
+        return Shape(
+            name=self.kind,
+            template=template,
+            content_type=self.content_type or Shape().content_type,
+            every_scope=self.every_scope,
+        )
+
+
+AnyShapeTable = ShapeName | ShapeTable
+"""What a field `shape` holds: its name is enough where it has no settings."""
+
+
+def shape_of(given: AnyShapeTable) -> Shape:
+    """Raises ValueError for a template in a file that can't be read, or used."""
+    table = ShapeTable(kind=given) if isinstance(given, ShapeName) else given
+    return table.shape()
+
+
+def refuse_bad_template(text: str) -> None:
+    """Raises ValueError that names the line."""
+    # What reads settings need not have Jinja2, which is part of the server.
+    from forewarned.service.subscriptions.template import TextTemplate  # noqa: PLC0415
+
+    try:
+        TextTemplate(text)
+    except ValueError as error:
+        raise ValueError(f"the template can't be used: {error}") from error
+
+
+def refuse_bad_certificates(pem: str) -> None:
+    if len(pem) > _LONGEST_PEM:
+        raise ValueError(f"the certificates are longer than {_LONGEST_PEM} characters")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem)
+    except (ssl.SSLError, ValueError) as error:
+        raise ValueError("the certificates are not PEM") from error
+
+
+def _refuse_bad_url(url: str) -> None:
+    """Without showing it: its path and its query may be secrets."""
+    try:
+        check_url(url)
+    except ValueError:
+        raise ValueError("url must start with http:// or https:// and name a host") from None
+    if len(url) > _LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError(f"url must be {_LONGEST_URL} printable ASCII characters at most")
+    parts = urlsplit(url)
+    if parts.fragment:
+        raise ValueError("url must not have a fragment, which is never sent: omit the # part")
+    if parts.username or parts.password:
+        raise ValueError(
+            "url must not have a user or a password: receivers verify signatures instead"
+        )
+
+
+def _read(path: Path) -> str:
+    try:
+        # Line breaks at the end of a template are its author's, so they stay.
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ValueError(f"can't read {path}: {why}") from error
+
+
+def _text(path: Path | None) -> str:
+    return "" if path is None else str(path)

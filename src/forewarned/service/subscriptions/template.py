@@ -1,0 +1,311 @@
+"""A text of the subscriber's own, filled with a message: a small part of Jinja2, and no more.
+
+Who may write a template need not be trusted with the server (S15). So a template reaches nothing
+but the plain values it is given: no calls, no attributes of objects, no loops but over those
+values, no variables that could grow. Jinja2's sandbox is beneath as a second wall. And a template
+ends: its length, its nesting and each text it makes on the way have limits, and so has its work,
+which is counted rather than timed: what fails for a message fails at every attempt.
+"""
+
+import json
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial, wraps
+from typing import Any, Final
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import LoopContext, Undefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from typing_extensions import override
+
+from forewarned.service.subscriptions.content import content, samples
+from forewarned.service.subscriptions.model import Message
+
+LONGEST_TEMPLATE: Final = 16 * 1024
+LONGEST_TEXT: Final = 64 * 1024
+"""Of what is made of it, and of each text on the way."""
+_MOST_WORK: Final = 1_000_000
+"""Parts of the template that are looked at, and characters they make: a tenth of a second."""
+_COUNTED: Final = "each counted"
+"""A filter that no template can name: all that is looped over passes it."""
+_DEEPEST: Final = 50
+_DEEPEST_LOOP: Final = 2
+_FILE: Final = "<template>"
+_FILTERS: Final = [
+    "capitalize",
+    "default",
+    "d",
+    "first",
+    "float",
+    "int",
+    "last",
+    "length",
+    "lower",
+    "round",
+    "sort",
+    "string",
+    "title",
+    "trim",
+    "truncate",
+    "unique",
+    "upper",
+    "urlencode",
+]
+_TESTS: Final = [
+    "defined",
+    "undefined",
+    "none",
+    "eq",
+    "equalto",
+    "ne",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "in",
+    "string",
+    "number",
+    "boolean",
+    "true",
+    "false",
+    "sequence",
+    "mapping",
+]
+_LOOP: Final = frozenset({"index", "index0", "first", "last", "length", "revindex", "revindex0"})
+# No Call, so nothing runs but filters and tests; no Mul, Pow and Mod, which make long texts of
+# short ones; no Assign and With, which do the same in a row.
+_ALLOWED: Final = (
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.Name,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Slice,
+    nodes.Const,
+    nodes.List,
+    nodes.Tuple,
+    nodes.If,
+    nodes.For,
+    nodes.CondExpr,
+    nodes.Filter,
+    nodes.Test,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.Neg,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Div,
+    nodes.FloorDiv,
+    nodes.Concat,
+    nodes.Keyword,
+)
+_WORDS: Final[Mapping[type[nodes.Node], str]] = {
+    nodes.Call: "calls are not allowed",
+    nodes.Assign: "{% set %} is not allowed",
+    nodes.AssignBlock: "{% set %} is not allowed",
+    nodes.Include: "{% include %} is not allowed",
+    nodes.Import: "{% import %} is not allowed",
+    nodes.FromImport: "{% from %} is not allowed",
+    nodes.Extends: "{% extends %} is not allowed",
+    nodes.Macro: "{% macro %} is not allowed",
+    nodes.CallBlock: "{% call %} is not allowed",
+    nodes.FilterBlock: "{% filter %} is not allowed",
+    nodes.With: "{% with %} is not allowed",
+    nodes.Block: "{% block %} is not allowed",
+    nodes.Mul: "* is not allowed",
+    nodes.Pow: "** is not allowed",
+    nodes.Mod: "% is not allowed",
+}
+
+
+class BadTemplateError(ValueError):
+    """A template that can't be used, or that fails for a message. Names the line."""
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {why}" if line else why)
+        self.line = line
+
+
+class TextTemplate:
+    def __init__(self, text: str) -> None:
+        """Raises BadTemplateError for what could fail for some message, or do harm."""
+        if len(text) > LONGEST_TEMPLATE:
+            raise BadTemplateError(f"it is longer than {LONGEST_TEMPLATE} characters")
+        self._left = 0
+        self._one_at_a_time = threading.Lock()
+        environment = _Environment(self._spend)
+        try:
+            tree = environment.parse(text, filename=_FILE)
+            _refuse_unfit(tree)
+            _count_iterations(tree)
+            self._template = environment.from_string(tree)
+        except TemplateSyntaxError as error:
+            raise BadTemplateError(error.message or "it is no Jinja2", error.lineno) from error
+        except RecursionError as error:
+            raise BadTemplateError("it is nested too deep") from error
+        for message in samples():
+            self.render(message)
+
+    def render(self, message: Message) -> str:
+        """Raises BadTemplateError. May be called in any thread."""
+        with self._one_at_a_time:
+            return self._render(message)
+
+    def _render(self, message: Message) -> str:
+        self._left = _MOST_WORK
+        made: list[str] = []
+        length = 0
+        try:
+            for part in self._template.generate(content(message)):
+                self._spend(1 + len(part))
+                made.append(part)
+                length += len(part)
+                _refuse_longer(length)
+        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            why = f"for an event that is {message.status}: {error}"
+            raise BadTemplateError(why, _line_of(error)) from error
+        return "".join(made)
+
+    def _spend(self, work: int) -> None:
+        self._left -= work
+        if self._left < 0:
+            raise _LimitError("it does too much work: its loops are too long")
+
+
+class _LimitError(TemplateError):
+    pass
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    def __init__(self, spend: Callable[[int], None]) -> None:
+        super().__init__(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+        self.globals.clear()
+        every = self.filters
+        self.filters = {name: _checked(every[name], spend) for name in _FILTERS}
+        for name, own in _OWN_FILTERS.items():
+            self.filters[name] = _checked(own, spend)
+        self.filters[_COUNTED] = partial(_each_counted, spend)
+        self.tests = {name: self.tests[name] for name in _TESTS}
+
+    # Any: values of a template.
+    @override
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """A field of a table. No object's attribute is read, but those of a loop."""
+        if isinstance(obj, LoopContext) and attribute in _LOOP:
+            return getattr(obj, attribute)
+        return self.getitem(obj, attribute)
+
+    @override
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if isinstance(obj, Undefined):
+            return obj[argument]
+        try:
+            return obj[argument]
+        except (AttributeError, TypeError, LookupError):
+            if isinstance(obj, str | list):
+                raise SecurityError(f"there is no {argument!r} in a text or a list") from None
+            return self.undefined(obj=obj, name=argument)
+
+
+def _refuse_longer(length: int) -> None:
+    if length > LONGEST_TEXT:
+        raise _LimitError(f"it makes more than {LONGEST_TEXT} characters")
+
+
+def _to_json(value: object) -> str:
+    if isinstance(value, Undefined):
+        str(value)  # raises
+    return json.dumps(value, ensure_ascii=False)
+
+
+# Jinja2's own make what is too long before anything can measure it.
+def _replace(text: object, old: str, new: str) -> str:
+    whole, gone, put = str(text), str(old), str(new)
+    _refuse_longer(len(whole) + whole.count(gone) * max(0, len(put) - len(gone)))
+    return whole.replace(gone, put)
+
+
+def _join(parts: Iterable[object], between: str = "") -> str:
+    texts = [str(part) for part in parts]
+    _refuse_longer(sum(map(len, texts)) + len(str(between)) * len(texts))
+    return str(between).join(texts)
+
+
+_OWN_FILTERS: Final[Mapping[str, Callable[..., str]]] = {
+    "join": _join,
+    "replace": _replace,
+    "tojson": _to_json,
+}
+
+
+def _checked(filter_: Callable[..., Any], spend: Callable[[int], None]) -> Callable[..., Any]:
+    @wraps(filter_)  # Jinja2 reads what a filter wants to be passed from its attributes
+    def checked(*args: Any, **named: Any) -> Any:
+        made = filter_(*args, **named)
+        length = len(made) if isinstance(made, str | list) else 0
+        _refuse_longer(length)
+        spend(10 + length)
+        return made
+
+    return checked
+
+
+def _each_counted(spend: Callable[[int], None], values: Iterable[Any], work: int) -> Iterator[Any]:
+    for value in values:
+        spend(work)
+        yield value
+
+
+def _count_iterations(tree: nodes.Template) -> None:
+    for loop in tree.find_all(nodes.For):
+        work = nodes.Const(1 + sum(1 for _ in loop.find_all(nodes.Node)))
+        loop.iter = nodes.Filter(loop.iter, _COUNTED, [work], [], None, None, lineno=loop.lineno)
+
+
+def _refuse_unfit(tree: nodes.Template) -> None:
+    _refuse_below(tree, depth=0, loops=0)
+    known = content(next(samples()))
+    unknown = (meta.find_undeclared_variables(tree) | {"self"}) - known.keys()
+    for name in tree.find_all(nodes.Name):
+        if name.name in unknown:
+            why = f"there is no {name.name!r}: use one of {', '.join(known)}"
+            raise BadTemplateError(why, name.lineno)
+
+
+def _refuse_below(node: nodes.Node, *, depth: int, loops: int) -> None:
+    if not isinstance(node, _ALLOWED):
+        why = _WORDS.get(type(node), f"{type(node).__name__} is not allowed")
+        raise BadTemplateError(why, node.lineno)
+    if isinstance(node, nodes.Filter) and node.name not in {*_FILTERS, *_OWN_FILTERS}:
+        known = ", ".join(sorted([*_FILTERS, *_OWN_FILTERS]))
+        raise BadTemplateError(f"there is no filter {node.name!r}: use one of {known}", node.lineno)
+    if isinstance(node, nodes.Test) and node.name not in _TESTS:
+        raise BadTemplateError(f"there is no test {node.name!r}", node.lineno)
+    if isinstance(node, nodes.Getattr) and node.attr.startswith("_"):
+        raise BadTemplateError(f"{node.attr!r} is not allowed", node.lineno)
+    if isinstance(node, nodes.For):
+        loops += 1
+        if node.recursive:
+            raise BadTemplateError("a recursive loop is not allowed", node.lineno)
+    if loops > _DEEPEST_LOOP:
+        raise BadTemplateError(f"loops may be {_DEEPEST_LOOP} deep at most", node.lineno)
+    if depth > _DEEPEST:
+        raise BadTemplateError("it is nested too deep", node.lineno)
+    for child in node.iter_child_nodes():
+        _refuse_below(child, depth=depth + 1, loops=loops)
+
+
+def _line_of(error: BaseException) -> int:
+    """Jinja2 puts the template's own lines into the traceback."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == _FILE
+    ]
+    return (lines[-1] or 0) if lines else 0
