@@ -48,6 +48,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "ca": "commands.authority",
         "token": "commands.access",
         "store": "commands.store",
+        "backup": "stores.backup",
+        "restore": "stores.backup",
         "migrate": "stores.migration",
         "actuator": "actuators.commands",
         "agent": "agent.commands",

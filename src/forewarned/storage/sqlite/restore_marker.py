@@ -77,6 +77,10 @@ class RestoreMarker:
         """Say that the change of this number is on the disk."""
         os.pwrite(self._mark, last.to_bytes(_SIZE, "big"), 0)
 
+    def declare_restored(self) -> None:
+        """Have the next start take the database for a restored one."""
+        self.raise_to(_DECLARED)
+
     def follow(self, last: int) -> None:
         """The same, for a change that counts even if the mark can't be written."""
         try:
@@ -128,7 +132,7 @@ def opened_marker(database: Path) -> Iterator[RestoreMarker]:
 def declare_restored(database: Path) -> None:
     """Have the next start take the database for a restored one. Raises CannotOpenError."""
     with sole_use(database), opened_marker(database) as marker:
-        marker.raise_to(_DECLARED)
+        marker.declare_restored()
 
 
 def _make_origin(path: Path) -> bool:

@@ -1,0 +1,1 @@
+"""Backups of a server's state: taken while it runs, verified, and restored to an empty place."""
