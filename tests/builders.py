@@ -166,6 +166,6 @@ def emptied(scope: Scope) -> Scope:
 
 
 def a_node_record(name: str = "node-1", *, version: str = "1.0") -> Node:
-    """Its id is its name."""
+    """Its id is its name, and it knows every schema."""
     at = Serves(f"http://{name}:80", f"https://{name}:8170", None)
-    return Node(id=name, name=name, version=version, speaks=1, serves=at)
+    return Node(id=name, name=name, version=version, speaks=99, serves=at)

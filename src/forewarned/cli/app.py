@@ -29,7 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "events": "commands.events",
         "explain": "commands.events",
         "wait": "commands.event_wait",
-        "history": "commands.events",
+        "history": "history.commands",
         "schedule": "commands.schedule",
         "maintain": "commands.schedule",
         "fail": "commands.schedule",

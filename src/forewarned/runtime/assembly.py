@@ -32,6 +32,7 @@ from forewarned.service.events.explain import CompletedBy, Explainer
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import LARGE, SHARED_LARGE, Fleet
+from forewarned.service.history.keeper import HistoryKeeper
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
 from forewarned.service.lifecycle.guest_returns import LIMIT, GuestReturns
@@ -176,12 +177,15 @@ class Application:
         self._returns = GuestReturns(engine, tasks, activation, clock, limit=guest_return)
         self._drains = DrainFollower(engine, drains, clock)
         drains.tell(self._drains.hear_drain)
+        self.history = HistoryKeeper(engine)
         if shared is None:
             engine.tell(self._returns.hear)
             engine.tell(self._drains.hear)
+            engine.tell(self.history.hear)
         else:
             engine.tell_history(self._returns)
             engine.tell_history(self._drains)
+            engine.tell_history(self.history)
         if self._actuator is not None:
             engine.tell(partial(hand_over, actuator=self._actuator))
 
@@ -190,6 +194,7 @@ class Application:
         ask = self.use_cases.engine.ask
         if self._shared is not None:
             await self._join(self._shared)
+            await self.history.__aenter__()
             return self
         last_instant = await ask(_last_instant)
         if last_instant is not None:
@@ -199,6 +204,7 @@ class Application:
         self._drains.resume()
         if self._actuator is not None:
             await self.use_cases.actuation.resume(self._actuator)
+        await self.history.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -206,6 +212,7 @@ class Application:
         if self._shared is None:
             with suppress(StoreUnavailableError):
                 await self._record_time(self.clock.now())
+        await self.history.__aexit__()
         await self.use_cases.engine.finish()
         await self._opened.aclose()
 

@@ -112,6 +112,11 @@ class Engine:
         """Not a change that anyone is told of: see `Store.mark_read`."""
         await self._store.mark_read(marks, older_by=older_by)
 
+    async def tend(self, function: Callable[[Transaction], T]) -> T:
+        """Run a function that changes nothing anyone is told of, such as what history is kept."""
+        result, _ = await self._store.transact(function)
+        return result
+
     def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
         return self._store.lease(name)
 

@@ -267,6 +267,13 @@ class Transaction(Snapshot, Protocol):
     def record(self, action: str, *, by: Actor, cause: str) -> None:
         """One row of history for what concerns no scope, such as a caller that was refused."""
 
+    def chain_history(self, limit: int) -> int:
+        """Append rows of history that are not in the hash chain yet, and say how many.
+
+        Rows of transactions under way come after these. 0 if there are none, or if another node is
+        appending. Each row is appended once.
+        """
+
 
 class Lease(Protocol):
     """The right to do alone what takes several transactions."""

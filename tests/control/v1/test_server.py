@@ -39,7 +39,7 @@ async def test_a_server_with_a_store_of_its_own_is_its_only_node(control: Contro
                 "id": "node-1",
                 "name": "node-1",
                 "version": "1.0",
-                "speaks": 1,
+                "speaks": 99,
                 "this": True,
                 "fresh": True,
                 "seen_at": later(),

@@ -17,6 +17,7 @@ _NUMBERS: Final = frozenset(
         *("created_at", "duration", "announced", "ended_at", "not_before"),
         *("approved_at", "approved_by_policy", "started_at", "at"),
         *("attempt", "claimable_at", "begun_at"),
+        *("number", "history_id"),
     }
 )
 """The columns that hold no text."""

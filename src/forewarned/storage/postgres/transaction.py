@@ -1,6 +1,6 @@
 """A transaction of a PostgreSQL database, and what only PostgreSQL is told to write."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,15 +12,27 @@ from forewarned.core.model import Scope
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service.records import Binding, Commit, Saved
 from forewarned.storage.diff import Delta, fold
+from forewarned.storage.history.chain import CHAINED
 from forewarned.storage.postgres.locked_scopes import DUE, LockedScopes
 from forewarned.storage.postgres.snapshot import PostgresSnapshot
 from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
-from forewarned.storage.rows import micros
+from forewarned.storage.rows import FoundRow, micros
 
 _UNHURRIED: Final = """
     SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true),
            set_config('idle_in_transaction_session_timeout', '60s', true)
+"""
+_CHAIN: Final = 0x466F726577636861
+"""The number of the advisory lock of those who write to the chain."""
+# A row whose transaction is older than all that are under way is the last to be seen of that
+# transaction, and of all before it. So no row is committed later that would come before one of
+# these. Numbers of rows don't say that: they are given out before the commit.
+_UNCHAINED: Final = """
+    SELECT *, pg_snapshot_xmin(pg_current_snapshot()) AS xmin FROM history
+    WHERE changed >= ?::text::xid8 AND changed < pg_snapshot_xmin(pg_current_snapshot())
+        AND NOT EXISTS (SELECT 1 FROM history_chain WHERE history_id = history.id)
+    ORDER BY changed, id LIMIT ?
 """
 
 
@@ -110,6 +122,24 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
             token,
         )
         return row is not None
+
+    @override
+    def _unchained(self, limit: int) -> tuple[Sequence[FoundRow], str]:
+        # Another node may be at it, and then it sees to these rows too.
+        [[is_mine]] = self._all("SELECT pg_try_advisory_xact_lock(?)", _CHAIN)
+        if not is_mine:
+            return (), ""
+        [[epoch]] = self._all("SELECT epoch FROM store")
+        noted_epoch, _, noted = (self.note(CHAINED) or "").partition(" ")
+        if noted_epoch != str(epoch):
+            # A restore has given rows other transactions, so all of them have to be looked at.
+            self._all(_UNHURRIED)
+            noted = "0"
+        found = self._all(_UNCHAINED, noted, limit)
+        if not found:
+            return (), ""
+        is_all = len(found) < limit
+        return found, f"{epoch} {found[-1]['xmin' if is_all else 'changed']}"
 
     @property
     def publishes(self) -> bool:

@@ -122,6 +122,8 @@ ADD_HISTORY: Final = _insert(
     "resources",
     "cause",
 )
+# history.chain.append
+ADD_TO_CHAIN: Final = _insert("history_chain", "number", "history_id", "digest")
 
 IN_ORDER: Final = (
     ADD_SCOPE,

@@ -1,5 +1,6 @@
 """Everything the service writes to a database."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -19,6 +20,7 @@ from forewarned.storage import diff, rows
 from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.errors import UnloadedScopeError
+from forewarned.storage.history import chain
 from forewarned.storage.relational import changes, declarations, drains, tasks
 from forewarned.storage.relational.bindings import bindings_that_change
 from forewarned.storage.relational.database import BufferedDatabase
@@ -29,7 +31,7 @@ from forewarned.storage.relational.statements import (
     MOVE_TASK,
     WAKE_SCOPE,
 )
-from forewarned.storage.rows import micros
+from forewarned.storage.rows import FoundRow, micros
 
 NextWake = Callable[[Scope], datetime | None]
 
@@ -193,6 +195,21 @@ class RelationalTransaction(RelationalSnapshot):
 
     def record(self, action: str, *, by: Actor, cause: str) -> None:
         self._remark(action, at=self.now, by=by, cause=cause)
+
+    def chain_history(self, limit: int) -> int:
+        found, upto = self._unchained(limit)
+        if found:
+            chain.append(self._writable, found)
+            self.put_note(chain.CHAINED, upto)
+        return len(found)
+
+    @abstractmethod
+    def _unchained(self, limit: int) -> tuple[Sequence[FoundRow], str]:
+        """The next rows for the chain, and the note of where to look for those after them.
+
+        In an order in which no row can come before one that is chained already. None while another
+        transaction appends to the chain.
+        """
 
     def correct_wakes(self) -> None:
         """Compute every scope's wake again, if the rules differ from those of the last run.

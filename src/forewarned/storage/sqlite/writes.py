@@ -1,6 +1,6 @@
 """A transaction of a SQLite database, and what only SQLite is told to write."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,10 +13,11 @@ from forewarned.core.tasks import ActuatorOf
 from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
+from forewarned.storage.history.chain import CHAINED
 from forewarned.storage.relational.statements import MARK_SCOPE
 from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
-from forewarned.storage.rows import micros
+from forewarned.storage.rows import FoundRow, micros
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 
@@ -67,6 +68,19 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
                     self.written[scope_id] = replace(known, scope=scope)
         if marked:
             self._writable.write_rows(MARK_SCOPE, marked)
+
+    @override
+    def _unchained(self, limit: int) -> tuple[Sequence[FoundRow], str]:
+        # There is one writer, so rows are committed in the order of their numbers. A store that was
+        # copied from several nodes may have rows in between that were not chained there yet.
+        found = self._all(
+            """SELECT * FROM history WHERE id > ? AND NOT EXISTS
+                   (SELECT 1 FROM history_chain WHERE history_id = history.id)
+               ORDER BY id LIMIT ?""",
+            int(self.note(CHAINED) or 0),
+            limit,
+        )
+        return found, str(found[-1]["id"]) if found else ""
 
     def incarnation_offset(self) -> int:
         return int(self.note(restoration.OFFSET) or 0)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from forewarned.service import restoration
+from forewarned.storage.history.chain import CHAINED
 from forewarned.storage.relational.snapshot import UNFINISHED
 from forewarned.storage.rows import Value
 
@@ -48,7 +49,7 @@ class Table(NamedTuple):
 
 ORIGIN: Final = "origin"
 """The note by which a SQLite database is recognised where it lies."""
-_STAY: Final = ", ".join(f"'{key}'" for key in (UNFINISHED, ORIGIN, restoration.OFFSET))
+_STAY: Final = ", ".join(f"'{key}'" for key in (UNFINISHED, ORIGIN, restoration.OFFSET, CHAINED))
 """Notes that are not copied: each end has its own."""
 
 # In this order, because VMs and events refer to their scopes.
@@ -97,6 +98,7 @@ TABLES: Final = (
             *("resources", "cause"),
         ),
     ),
+    Table("history_chain", ("number",), ("history_id", "digest")),
     Table("notes", ("key",), ("value",), f"key NOT IN ({_STAY})"),
     Table(
         "declarations",

@@ -1,0 +1,1 @@
+"""Commands about history: listing and exporting it, and verifying that it is what was written."""

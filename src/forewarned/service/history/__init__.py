@@ -1,0 +1,1 @@
+"""What becomes of history once it is written."""
