@@ -278,7 +278,7 @@ async def test_a_node_that_has_become_too_old_stops_writing_and_goes_on_reading(
 ) -> None:
     async with a_node(database.url) as store:
         await keep(store, a_scope())
-        database.ask("UPDATE store SET oldest_code = 2")
+        database.ask("UPDATE store SET oldest_code = 100")
         with pytest.raises(StoreUnavailableError, match="too old to use it"):
             await store.transact(move(SCOPES[0]))
 
