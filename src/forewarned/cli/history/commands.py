@@ -50,7 +50,7 @@ _SINCE = f"Only from this instant on, like {AN_INSTANT}."
 _UNTIL = "Only before this instant."
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, commands=[verify])
 @filter_options
 @click.option("--before", type=int, metavar="N", help="Only lines older than line N.")
 @click.option(
@@ -112,6 +112,3 @@ def _refuse_options_in_front(context: click.Context, command: str) -> None:
     given = [name.rstrip("_") for name, value in context.params.items() if value is not None]
     if given:
         raise click.UsageError(f"give --{given[0]} after {command}: 'history {command} --help'")
-
-
-history.add_command(verify)
