@@ -2,9 +2,11 @@
 
 import ipaddress
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from itertools import count
 
+from forewarned.clock import wall_clock
 from forewarned.core import lifecycle
 from forewarned.core.ids import EventId
 from forewarned.core.model import Resource
@@ -42,7 +44,10 @@ def a_store(
     rules: Rules = Rules(),  # noqa: B008  # frozen
     *,
     actuator_of: ActuatorOf = own_actuator,
+    wall_clock: Callable[[], datetime] = wall_clock,
 ) -> SqliteStore:
     """In memory. To be opened."""
     next_wake = partial(lifecycle.next_wake, rules=rules)
-    return SqliteStore(None, clock, next_wake=next_wake, actuator_of=actuator_of)
+    return SqliteStore(
+        None, clock, next_wake=next_wake, actuator_of=actuator_of, wall_clock=wall_clock
+    )

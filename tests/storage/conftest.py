@@ -37,12 +37,14 @@ def path(tmp_path: Path) -> Path:
 def sqlite(path: Path, clock: VirtualClock) -> OpenSqlite:
     """Makes a store of the same file, as often as it is called."""
     next_wake = partial(lifecycle.next_wake, rules=Rules())
-    return lambda: SqliteStore(path, clock, next_wake=next_wake, actuator_of=own_actuator)
+    return lambda: SqliteStore(
+        path, clock, next_wake=next_wake, actuator_of=own_actuator, wall_clock=clock.now
+    )
 
 
 @pytest.fixture
 def memory(clock: VirtualClock) -> SqliteStore:
-    return a_store(clock)
+    return a_store(clock, wall_clock=clock.now)
 
 
 def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore":
@@ -56,6 +58,7 @@ def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore"
         actuator_of=own_actuator,
         rules={},
         read_clock=lambda _: clock.now(),
+        real_clock=lambda _: clock.now(),
     )
 
 

@@ -7,6 +7,7 @@ from forewarned.core.transitions import Transition
 from forewarned.service.listings import EventFilter, HistoryFilter, TaskFilter
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.service.records import Commit, Saved
+from forewarned.service.subscriptions.model import DeliveryFilter
 from tests.builders import OPERATOR, emptied
 
 
@@ -52,6 +53,8 @@ def everything(snapshot: Snapshot) -> tuple[object, ...]:
         snapshot.history(HistoryFilter()),
         snapshot.tasks(TaskFilter()),
         snapshot.drains(),
+        snapshot.subscriptions(),
+        snapshot.deliveries(DeliveryFilter()),
         snapshot.note("fleet"),
         snapshot.next_wake(),
         snapshot.scope_ids(""),

@@ -29,6 +29,14 @@ from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move,
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Declaration, OperationRecord, Profile
+from forewarned.service.subscriptions.model import (
+    DeliveryFilter,
+    DeliveryState,
+    Filter,
+    PublishedStatus,
+    SubscriptionState,
+)
+from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName, Webhook
 from forewarned.storage import SqliteStore
 from forewarned.storage.sqlite.migrate import apply, migrations
 from tests.builders import (
@@ -45,6 +53,7 @@ from tests.builders import (
     an_event,
     event_id,
 )
+from tests.service.subscriptions.messages import a_message, a_subscription
 from tests.storage.conftest import OpenSqlite
 from tests.storage.store_calls import everything, settle_in
 
@@ -205,11 +214,45 @@ def fill_drains(tx: Transaction) -> None:
     )
 
 
+def fill_publishing(tx: Transaction) -> None:
+    ops = a_subscription(
+        "ops",
+        target=Webhook(url="https://hooks.example/", secrets=("whsec_b", "whsec_a")),
+        filter=Filter(types=frozenset({EventType.REBOOT}), vms=("web-*",)),
+    )
+    tx.put_subscription(ops)
+    tx.put_subscription(
+        a_subscription(
+            "chat",
+            target=Apprise(url="json://token@127.0.0.1/"),
+            shape=Shape(name=ShapeName.TEMPLATE, template="{{ event.id }}"),
+            state=SubscriptionState.PAUSED,
+        )
+    )
+    message = a_message(PublishedStatus.STARTED, event=STARTED, cause="approved")
+    tx.queue(message, ["chat", "ops"])
+    tx.queue(a_message(PublishedStatus.STALLED, number=2, event=EVENT, vms=["vm2"]), ["ops"])
+    [given_up] = tx.deliveries(DeliveryFilter(subscription="chat"))
+    tx.put_delivery(
+        replace(
+            given_up,
+            state=DeliveryState.UNDELIVERED,
+            attempts=3,
+            tried_at=NOON,
+            due_at=None,
+            given_up_at=NOON + MINUTE,
+            last_error="no room",
+        )
+    )
+    tx.note_health("ops", delivered=2, failed=1, error="500")
+
+
 FILLINGS: Mapping[int, Callable[[Transaction], None]] = {
     1: fill,
     2: fill_declarations,
     4: fill_tasks,
     5: fill_drains,
+    6: fill_publishing,
 }
 """By the first schema that has a place for it."""
 

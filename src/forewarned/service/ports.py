@@ -49,6 +49,7 @@ from forewarned.service.records import (
     ScopePlaces,
     Summary,
 )
+from forewarned.service.subscriptions.ports import PublishingTransaction, SubscriptionListings
 
 T = TypeVar("T")
 
@@ -102,7 +103,7 @@ class Listings(Protocol):
         """Of those among the hosts that have VMs, in order of name."""
 
 
-class Snapshot(Listings, Protocol):
+class Snapshot(Listings, SubscriptionListings, Protocol):
     """The questions to the store. All answers of one snapshot agree with each other."""
 
     @property
@@ -203,7 +204,7 @@ class Snapshot(Listings, Protocol):
         """The newest of each host, in order of name."""
 
 
-class Transaction(Snapshot, Protocol):
+class Transaction(Snapshot, PublishingTransaction, Protocol):
     """All of it is committed, or nothing."""
 
     def create(self, scope: Scope) -> None:

@@ -218,6 +218,8 @@ class Commit:
     """The fleet's first VM as of this commit; only set if a VM was bound or unbound."""
     next_wake: datetime | None = None
     """The earliest wake of all scopes, as of this commit."""
+    is_for_publisher: bool = False
+    """Whether messages were left in the outbox, or subscriptions and deliveries were changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

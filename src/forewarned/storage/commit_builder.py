@@ -16,6 +16,7 @@ class CommitBuilder:
         self._transitions: list[Transition] = []
         self._bound: dict[str, Binding] = {}
         self._unbound: dict[ResourceName, None] = {}
+        self._is_for_publisher = False
 
     def created(self, scope: Scope, *, revision: int) -> Saved:
         saved = self._scopes[scope.id] = Saved(scope=scope, revision=revision)
@@ -42,6 +43,10 @@ class CommitBuilder:
         self._unbound.pop(binding.name, None)
         self._bound[fold(binding.name)] = binding
 
+    def published(self) -> None:
+        """There is something for the publisher to do."""
+        self._is_for_publisher = True
+
     @property
     def moves_vms(self) -> bool:
         """Whether another VM may be the fleet's first."""
@@ -66,4 +71,5 @@ class CommitBuilder:
             unbound=tuple(self._unbound),
             first_vm=first_vm,
             next_wake=next_wake,
+            is_for_publisher=self._is_for_publisher,
         )

@@ -15,6 +15,7 @@ from forewarned.core.tasks import by_operators
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.locked_scopes import LockedScopes
 from forewarned.storage.postgres.transaction import PostgresTransaction
+from forewarned.storage.relational.transaction import Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from tests.builders import NOON
 from tests.postgresql.databases import Database
@@ -55,6 +56,7 @@ def attempt(
             NOON,
             next_wake=next_wake,
             actuator_of=by_operators,
+            publishing=Publishing(is_on=False, clock=lambda: NOON),
             locked=locked,
             is_rerun=is_rerun,
         )

@@ -240,7 +240,7 @@ async def test_a_node_says_that_it_is_alive(database: Database) -> None:
             await node.follower.caught_up()
         alive = database.ask("SELECT id, name, version, speaks FROM nodes ORDER BY id")
 
-    assert alive == [("a", "a", "1.0", 1), ("b", "b", "1.0", 1)]
+    assert alive == [("a", "a", "1.0", 99), ("b", "b", "1.0", 99)]
 
 
 async def test_a_node_that_was_upgraded_says_so(database: Database) -> None:
@@ -250,7 +250,7 @@ async def test_a_node_that_was_upgraded_says_so(database: Database) -> None:
         await node.follower.caught_up()
         await node.follower.caught_up()
 
-    assert database.ask("SELECT name, version, speaks FROM nodes") == [("a", "1.0", 1)]
+    assert database.ask("SELECT name, version, speaks FROM nodes") == [("a", "1.0", 99)]
 
 
 async def test_a_node_ends_though_its_store_does_not_answer(database: Database) -> None:

@@ -111,6 +111,25 @@ def test_a_character_that_postgresql_has_not_is_replaced(source: Path, database:
     ]
 
 
+async def test_a_copy_goes_on_publishing_and_uses_no_number_of_a_message_twice(
+    source: Path, database: Database, tmp_path: Path
+) -> None:
+    connection = sqlite3.connect(source)
+    connection.execute("DELETE FROM outbox")
+    connection.commit()
+    connection.close()
+
+    to_postgres(source, database)
+    to_sqlite(database, tmp_path / "back" / "forewarned.db")
+
+    add = "INSERT INTO outbox (scope_id, content) VALUES ('scope1', '{}') RETURNING number"
+    assert database.ask(add) == [(3,)]
+    assert database.ask("SELECT publishes FROM store") == [(1,)]
+    with sqlite3.connect(tmp_path / "back" / "forewarned.db") as back:
+        assert back.execute(add).fetchall() == [(3,)]
+    back.close()
+
+
 def test_numbers_go_on_after_the_last_one_copied(source: Path, database: Database) -> None:
     to_postgres(source, database)
 

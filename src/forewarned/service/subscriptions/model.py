@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, NamedTuple
 
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Event, EventSource, EventType, Publishing
@@ -14,10 +14,10 @@ from forewarned.core.transitions import (
     Approved,
     Canceled,
     Completed,
-    EventTransition,
     Scheduled,
     Stalled,
     Started,
+    Transition,
 )
 from forewarned.service.events.api_versions import event_version
 from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec
@@ -39,7 +39,7 @@ class PublishedStatus(StrEnum):
     STALLED = "Stalled"
 
 
-STATUS_OF: Final[Mapping[type[EventTransition], PublishedStatus]] = {
+STATUS_OF: Final[Mapping[type[Transition], PublishedStatus]] = {
     Scheduled: PublishedStatus.SCHEDULED,
     Approved: PublishedStatus.APPROVED,
     Started: PublishedStatus.STARTED,
@@ -185,6 +185,12 @@ class Health:
     """For how long the oldest pending message has been waiting."""
 
 
+class DeliveryKey(NamedTuple):
+    subscription: str
+    number: int
+    """Of the message."""
+
+
 class DeliveryState(StrEnum):
     PENDING = "pending"
     UNDELIVERED = "undelivered"
@@ -204,6 +210,22 @@ class Delivery:
     """Since when it waits. This and all times below are of a real clock, never of a virtual one."""
     tried_at: datetime | None = None
     """The first attempt; None before that."""
-    due_at: datetime
-    """Before that it is not tried again."""
+    due_at: datetime | None
+    """Not tried before; None while another of its scope comes first, and if it was given up."""
+    given_up_at: datetime | None = None
     last_error: str = ""
+
+    @property
+    def key(self) -> DeliveryKey:
+        return DeliveryKey(self.subscription, self.message.number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryFilter:
+    """None stands for all."""
+
+    subscription: str | None = None
+    state: DeliveryState | None = None
+    after: int = 0
+    """Only messages with higher numbers."""
+    limit: int = 100

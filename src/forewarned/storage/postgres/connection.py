@@ -47,7 +47,7 @@ MARK: Final = """
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
            pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
            oldest_code, system_identifier, epoch,
-           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint
+           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, publishes
     FROM store, pg_control_system()
 """
 """The columns of `Mark`. To be asked when scopes have been locked: waiting takes time."""
@@ -78,6 +78,8 @@ class Mark(NamedTuple):
     epoch: int
     lsn: int
     """How much of its log the server had made durable, in bytes."""
+    publishes: int
+    """1 if there is a subscription."""
 
     @property
     def position(self) -> Position:

@@ -80,11 +80,13 @@ class PostgresStore:
         actuator_of: ActuatorOf = by_operators,
         rules: Mapping[str, str],
         read_clock: ReadClock = unchanged,
+        real_clock: ReadClock = unchanged,
         guard: Guard | None = None,
         check: EpochCheck | None = None,
     ) -> None:
         """`rules` are the settings that all nodes must agree on.
 
+        `read_clock` gives the server's time, and `real_clock` real time.
         `guard` is shown the store's clock before anything is changed, and `check` each new
         connection before anything else is done with it.
         """
@@ -103,6 +105,7 @@ class PostgresStore:
                 next_wake=next_wake,
                 actuator_of=actuator_of,
                 read_clock=self._guarded_clock,
+                real_clock=real_clock,
                 compare=self._compare,
                 knows=node.speaks,
             ),

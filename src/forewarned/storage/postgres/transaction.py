@@ -15,7 +15,7 @@ from forewarned.storage.diff import Delta, fold
 from forewarned.storage.history.chain import CHAINED
 from forewarned.storage.postgres.locked_scopes import DUE, LockedScopes
 from forewarned.storage.postgres.snapshot import PostgresSnapshot
-from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
+from forewarned.storage.relational.transaction import NextWake, Publishing, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.rows import FoundRow, micros
 
@@ -34,6 +34,8 @@ _UNCHAINED: Final = """
         AND NOT EXISTS (SELECT 1 FROM history_chain WHERE history_id = history.id)
     ORDER BY changed, id LIMIT ?
 """
+_OUTBOX: Final = 4
+"""The migration that made it."""
 
 
 class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
@@ -45,11 +47,14 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
         *,
         next_wake: NextWake,
         actuator_of: ActuatorOf,
+        publishing: Publishing,
         locked: LockedScopes,
         is_rerun: bool,
     ) -> None:
         """`is_rerun` says that the function has been in another's way, or in its own."""
-        super().__init__(buffer, now, next_wake=next_wake, actuator_of=actuator_of)
+        super().__init__(
+            buffer, now, next_wake=next_wake, actuator_of=actuator_of, publishing=publishing
+        )
         self._locked = locked
         self._is_rerun = is_rerun
         self._first: int | None = None
@@ -149,6 +154,15 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
     def commit(self) -> Commit:
         """Without what no node can say while others commit: the store's feed tells of that."""
         return self._builder.commit(next_wake=None, first_vm=None)
+
+    @override
+    def _subscribed(self) -> None:
+        # Nodes that don't know of the outbox would leave messages out.
+        self._writable.write(
+            """UPDATE store SET oldest_code = greatest(oldest_code, ?),
+                   publishes = CASE WHEN EXISTS (SELECT 1 FROM subscriptions) THEN 1 ELSE 0 END""",
+            (_OUTBOX,),
+        )
 
     @override
     def _saved(self, scope_id: ScopeId) -> Saved:

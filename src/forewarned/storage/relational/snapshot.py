@@ -16,6 +16,7 @@ from forewarned.storage.relational.declarations import Declarations
 from forewarned.storage.relational.drains import Drains
 from forewarned.storage.relational.listings import Listings
 from forewarned.storage.relational.streams import Streams
+from forewarned.storage.relational.subscriptions import Subscriptions
 from forewarned.storage.relational.tasks import Tasks
 from forewarned.storage.rows import FoundRow
 
@@ -23,7 +24,7 @@ UNFINISHED: Final = "unfinished copy of"
 """The note of a store that a copy is being written to."""
 
 
-class RelationalSnapshot(Listings, Streams, Declarations, Tasks, Drains):
+class RelationalSnapshot(Listings, Streams, Declarations, Tasks, Drains, Subscriptions):
     def refuse_unfinished_copy(self, where: str) -> None:
         """For a server that opens the store. Raises UnfinishedCopyError."""
         if self.note(UNFINISHED) is not None:

@@ -1,4 +1,4 @@
-"""The statements that write scopes, VMs, events, tasks and history, many rows at a time.
+"""The statements that write what a change of a scope leaves, many rows at a time.
 
 An UPDATE names only the columns that may have changed: SQLite would rewrite every index on the
 others, and look for rows that refer to them. So columns that change often are apart from those that
@@ -125,6 +125,9 @@ ADD_HISTORY: Final = _insert(
 # history.chain.append
 ADD_TO_CHAIN: Final = _insert("history_chain", "number", "history_id", "digest")
 
+# outbox.of_change
+ADD_MESSAGE: Final = _insert("outbox", "scope_id", "content")
+
 IN_ORDER: Final = (
     ADD_SCOPE,
     ADD_RESOURCE,
@@ -140,6 +143,7 @@ IN_ORDER: Final = (
     CLOSE_TASK,
     CLOSE_TASKS,
     ADD_HISTORY,
+    ADD_MESSAGE,
     PLAN_SCOPE,
     MOVE_SCOPE,
     WAKE_SCOPE,

@@ -1,9 +1,10 @@
 """Everything the service writes to a database."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from typing_extensions import override
 
@@ -21,7 +22,7 @@ from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.errors import UnloadedScopeError
 from forewarned.storage.history import chain
-from forewarned.storage.relational import changes, declarations, drains, tasks
+from forewarned.storage.relational import changes, declarations, drains, outbox, tasks
 from forewarned.storage.relational.bindings import bindings_that_change
 from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
@@ -31,6 +32,7 @@ from forewarned.storage.relational.statements import (
     MOVE_TASK,
     WAKE_SCOPE,
 )
+from forewarned.storage.relational.subscriptions import PublishingWrites
 from forewarned.storage.rows import FoundRow, micros
 
 NextWake = Callable[[Scope], datetime | None]
@@ -44,7 +46,16 @@ _READ_LONG_AGO: Final = Scope(
 )
 
 
-class RelationalTransaction(RelationalSnapshot):
+class Publishing(NamedTuple):
+    """What a transaction needs to know of publishing."""
+
+    is_on: bool
+    """Whether there was a subscription when it began."""
+    clock: Callable[[], datetime]
+    """Real time."""
+
+
+class RelationalTransaction(RelationalSnapshot, PublishingWrites):
     @override
     def __init__(
         self,
@@ -53,8 +64,10 @@ class RelationalTransaction(RelationalSnapshot):
         *,
         next_wake: NextWake,
         actuator_of: ActuatorOf,
+        publishing: Publishing,
     ) -> None:
         super().__init__(database, now)
+        self._publishing = publishing
         self._writable = database
         self._wake_of = next_wake
         self._actuator_of = actuator_of
@@ -125,11 +138,19 @@ class RelationalTransaction(RelationalSnapshot):
                 self._writable.save(change.scope.id, [(WAKE_SCOPE, (wake, change.scope.id))])
             return
         self._refuse_taken(difference)
+        places: Mapping[str, outbox.Place] = {}
         if difference.removed:
+            if self._publishing.is_on:
+                places = outbox.places_of(self.bindings_named(difference.removed))
             self._remove(difference.removed)
         is_first = not (difference.added and before.scope.resources)
         position = 0 if is_first else self._next_position(change.scope.id)
         saved = self._builder.changed(before, difference)
+        messages: Sequence[changes.Written] = ()
+        if self._publishing.is_on:
+            messages = tuple(outbox.of_change(change, by, places))
+            if messages:
+                self._tell_publisher()
         self._writable.save(
             change.scope.id,
             [
@@ -137,11 +158,21 @@ class RelationalTransaction(RelationalSnapshot):
                 *changes.of_events(before.scope, difference),
                 *tasks.of_change(change, moved, self._actuator_of),
                 *changes.of_history(change, by),
+                *messages,
                 *changes.of_scope(before.scope, saved, next_wake=self._wake_of(change.scope)),
             ],
         )
         self.written[change.scope.id] = saved
         self._records.update((record.event.id, record) for record in difference.records)
+
+    @cached_property
+    @override
+    def real_now(self) -> datetime:
+        return self._publishing.clock()
+
+    @override
+    def _tell_publisher(self) -> None:
+        self._builder.published()
 
     def put_tasks(self, moved: Sequence[Task]) -> None:
         self._writable.write_rows(MOVE_TASK, list(map(tasks.task_state, moved)))

@@ -9,12 +9,13 @@ commit that fails is the failure of every caller in the group.
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final
 
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service.ports import Clock
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
-from forewarned.storage.relational.transaction import NextWake
+from forewarned.storage.relational.transaction import NextWake, Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.connection import as_told, roll_back
 from forewarned.storage.sqlite.database import SqliteDatabase
@@ -30,9 +31,18 @@ LONGEST: Final = 0.005
 
 class GroupCommitter:
     def __init__(
-        self, clock: Clock, next_wake: NextWake, actuator_of: ActuatorOf, cache: ScopeCache
+        self,
+        clock: Clock,
+        next_wake: NextWake,
+        actuator_of: ActuatorOf,
+        cache: ScopeCache,
+        *,
+        wall_clock: Callable[[], datetime],
     ) -> None:
         self._clock = clock
+        self._wall_clock = wall_clock
+        self._publishing: Publishing | None = None
+        """None before it is asked for, and after subscriptions were changed."""
         self._next_wake = next_wake
         self._actuator_of = actuator_of
         self._cache = cache
@@ -53,6 +63,7 @@ class GroupCommitter:
             roll_back(connection)
             self._cache.forget()
             self._first_vm.forget()
+            self._publishing = None
             # Refused calls too: the reason may have been a change that is now undone.
             for call in group:
                 call.fail(as_told(error))
@@ -70,11 +81,17 @@ class GroupCommitter:
         """Adds the calls it takes to the group."""
         roll_back(connection)
         connection.execute("BEGIN IMMEDIATE")
+        if self._publishing is None:
+            [[is_on]] = connection.execute("SELECT EXISTS (SELECT 1 FROM subscriptions)")
+            self._publishing = Publishing(bool(is_on), self._wall_clock)
         buffer = WriteBuffer(SqliteDatabase(connection))
-        transactions = [self._run(connection, call, buffer) for call in group]
+        publishing = self._publishing
+        transactions = [self._run(connection, call, buffer, publishing) for call in group]
         for call in _limited(calls, room=MOST - len(group)):
             group.append(call)
-            transactions.append(self._run(connection, call, buffer))
+            transactions.append(self._run(connection, call, buffer, publishing))
+        if any(transaction.has_subscribed for transaction in transactions):
+            self._publishing = None
         buffer.flush()
         snapshot = SqliteSnapshot(SqliteDatabase(connection), self._clock.now())
         next_wake = snapshot.next_wake()
@@ -94,12 +111,14 @@ class GroupCommitter:
         connection: sqlite3.Connection,
         call: QueuedCall[SqliteTransaction],
         buffer: WriteBuffer,
+        publishing: Publishing,
     ) -> SqliteTransaction:
         transaction = SqliteTransaction(
             buffer,
             self._clock.now(),
             next_wake=self._next_wake,
             actuator_of=self._actuator_of,
+            publishing=publishing,
             cache=self._cache,
             first_incarnation=self.incarnation_offset,
         )

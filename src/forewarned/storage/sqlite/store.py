@@ -69,7 +69,9 @@ class SqliteStore:
         self._path = path
         self._wall_clock = wall_clock
         self._clock = clock
-        self._group = GroupCommitter(clock, next_wake, actuator_of, ScopeCache())
+        self._group = GroupCommitter(
+            clock, next_wake, actuator_of, ScopeCache(), wall_clock=wall_clock
+        )
         connect = _connect_memory if path is None else partial(connect_writer, path)
         self._writer = ConnectionThreads("writer", connect, self._group.run_calls)
         self._reader = (

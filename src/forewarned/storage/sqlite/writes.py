@@ -15,7 +15,7 @@ from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
 from forewarned.storage.history.chain import CHAINED
 from forewarned.storage.relational.statements import MARK_SCOPE
-from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
+from forewarned.storage.relational.transaction import NextWake, Publishing, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.rows import FoundRow, micros
 from forewarned.storage.sqlite.reads import SqliteSnapshot
@@ -33,11 +33,16 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         *,
         next_wake: NextWake,
         actuator_of: ActuatorOf,
+        publishing: Publishing,
         cache: ScopeCache,
         first_incarnation: int = 0,
     ) -> None:
         """`first_incarnation` is added to the incarnations and revisions of new scopes."""
-        super().__init__(buffer, now, next_wake=next_wake, actuator_of=actuator_of)
+        super().__init__(
+            buffer, now, next_wake=next_wake, actuator_of=actuator_of, publishing=publishing
+        )
+        self.has_subscribed = False
+        """Whether subscriptions were added or removed."""
         self._first_incarnation = first_incarnation
         self._cache = cache
         self._next_wake: datetime | None = None
@@ -120,6 +125,10 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
 
     def commit(self) -> Commit:
         return self._builder.commit(next_wake=self._next_wake, first_vm=self._first_vm)
+
+    @override
+    def _subscribed(self) -> None:
+        self.has_subscribed = True
 
     @override
     def _saved(self, scope_id: ScopeId) -> Saved:

@@ -135,6 +135,14 @@ class PostgresEnd:
                     f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'),"
                     f" coalesce((SELECT max({column}) FROM {table}), 0) + 1, false)"
                 )
+            # Messages are numbered by the outbox, which they have left.
+            self._connection.execute(
+                "SELECT setval(pg_get_serial_sequence('outbox', 'number'), 1 + greatest("
+                " (SELECT max(number) FROM outbox), (SELECT max(number) FROM messages), 0), false)"
+            )
+            self._connection.execute(
+                "UPDATE store SET publishes = (SELECT least(count(*), 1) FROM subscriptions)"
+            )
             self._connection.execute("DELETE FROM notes WHERE key = %s", (UNFINISHED,))
         self._connection.execute("ANALYZE")
 

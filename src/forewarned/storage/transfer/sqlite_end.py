@@ -92,7 +92,16 @@ class SqliteEnd:
         self._connection.execute("COMMIT")
 
     def finish(self) -> None:
+        self._connection.execute("BEGIN")
+        # Messages are numbered by the outbox, which they have left.
+        self._connection.execute("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
+        self._connection.execute(
+            """INSERT INTO sqlite_sequence (name, seq)
+               SELECT 'outbox', max(coalesce((SELECT max(number) FROM outbox), 0),
+                                    coalesce((SELECT max(number) FROM messages), 0))"""
+        )
         self._connection.execute("DELETE FROM notes WHERE key = ?", (UNFINISHED,))
+        self._connection.execute("COMMIT")
 
     def _note(self, key: str) -> object:
         return self._value("SELECT value FROM notes WHERE key = ?", key)

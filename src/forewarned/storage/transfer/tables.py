@@ -52,7 +52,7 @@ ORIGIN: Final = "origin"
 _STAY: Final = ", ".join(f"'{key}'" for key in (UNFINISHED, ORIGIN, restoration.OFFSET, CHAINED))
 """Notes that are not copied: each end has its own."""
 
-# In this order, because VMs and events refer to their scopes.
+# In this order, because VMs and events refer to their scopes, deliveries to their messages.
 TABLES: Final = (
     Table(
         "scopes",
@@ -99,6 +99,25 @@ TABLES: Final = (
         ),
     ),
     Table("history_chain", ("number",), ("history_id", "digest")),
+    Table(
+        "subscriptions",
+        ("name",),
+        (
+            *("document", "delivered", "last_delivered_at", "failed", "failures"),
+            *("last_failed_at", "last_error"),
+        ),
+    ),
+    Table("outbox", ("number",), ("scope_id", "content")),
+    Table("messages", ("number",), ("scope_id", "content")),
+    # Without claims: nobody is delivering anything meanwhile.
+    Table(
+        "deliveries",
+        ("number", "subscription"),
+        (
+            *("scope_id", "state", "attempts", "queued_at", "tried_at", "due_at", "given_up_at"),
+            "last_error",
+        ),
+    ),
     Table("notes", ("key",), ("value",), f"key NOT IN ({_STAY})"),
     Table(
         "declarations",

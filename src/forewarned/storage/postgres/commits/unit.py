@@ -16,7 +16,7 @@ from forewarned.storage.postgres.connection import LIMITS, MARK, Comparison, Con
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.locked_scopes import LockedScopes
 from forewarned.storage.postgres.transaction import PostgresTransaction
-from forewarned.storage.relational.transaction import NextWake
+from forewarned.storage.relational.transaction import NextWake, Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.rows import to_instant
 
@@ -39,10 +39,14 @@ class PostgresUnit:
         next_wake: NextWake,
         actuator_of: ActuatorOf,
         read_clock: ReadClock,
+        real_clock: ReadClock,
         compare: Callable[[], Comparison],
         knows: int,
     ) -> None:
-        """`compare` is as in `Follower`; `knows` is the newest schema that this node knows."""
+        """`compare` is as in `Follower`; `knows` is the newest schema that this node knows.
+
+        `real_clock` is as `read_clock`, for what goes by real time even if the server does not.
+        """
         self._database = PostgresDatabase(connection)
         self._is_rerun = is_rerun
         self._compare = compare
@@ -50,9 +54,11 @@ class PostgresUnit:
         self._next_wake = next_wake
         self._actuator_of = actuator_of
         self._read_clock = read_clock
+        self._real_clock = real_clock
         self._locked = LockedScopes(self._database)
         self._buffer = WriteBuffer(self._database)
         self._now: datetime | None = None
+        self._publishing: Publishing | None = None
         self._publishes = False
 
     @property
@@ -76,15 +82,19 @@ class PostgresUnit:
                 " upgrade this node"
             )
         self._now = self._read_clock(to_instant(mark.now))
+        real_now = self._real_clock(to_instant(mark.now))
+        self._publishing = Publishing(bool(mark.publishes), lambda: real_now)
         return mark
 
     def run(self, call: QueuedCall[PostgresTransaction]) -> None:
         assert self._now is not None  # noqa: S101  # it has begun
+        assert self._publishing is not None  # noqa: S101  # as above
         transaction = PostgresTransaction(
             self._buffer,
             self._now,
             next_wake=self._next_wake,
             actuator_of=self._actuator_of,
+            publishing=self._publishing,
             locked=self._locked,
             is_rerun=self._is_rerun,
         )

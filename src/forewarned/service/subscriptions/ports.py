@@ -1,0 +1,100 @@
+"""What a store keeps of subscriptions and of messages on their way.
+
+A message is written to the outbox by the transaction of its transition. The publisher takes it out
+and queues a delivery for each subscription that it is for. Of one subscription's deliveries that
+have one scope only the first may be claimed: the others wait until it was delivered or given up.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from forewarned.service.subscriptions.model import (
+    Delivery,
+    DeliveryFilter,
+    DeliveryKey,
+    Health,
+    Message,
+    Subscription,
+)
+
+
+class SubscriptionListings(Protocol):
+    """Questions, for every snapshot."""
+
+    def subscription(self, name: str) -> Subscription | None: ...
+    def subscriptions(self) -> list[Subscription]:
+        """In order of name."""
+
+    def subscription_health(self, *, now: datetime) -> Mapping[str, Health]:
+        """Of each subscription. `now` is real time."""
+
+    def deliveries(self, wanted: DeliveryFilter) -> list[Delivery]:
+        """The oldest first."""
+
+
+class PublishingTransaction(Protocol):
+    """What a transaction changes of subscriptions and deliveries."""
+
+    @property
+    def real_now(self) -> datetime:
+        """Real time, by the store's clock where several nodes share it."""
+
+    def lock_publishing(self) -> None:
+        """Until the transaction ends no other one changes subscriptions or deliveries.
+
+        To be called first by each function that does, and before all that is decided from them.
+        """
+
+    def put_subscription(self, subscription: Subscription) -> None:
+        """Add it, or replace the one of its name. Transitions are published from now on."""
+
+    def remove_subscription(self, name: str) -> None:
+        """With all of its deliveries."""
+
+    def redeliver(self, name: str, numbers: Collection[int] = ()) -> int:
+        """Make undelivered messages pending again, these or all, and pending ones due at once.
+
+        Returns how many there were.
+        """
+
+    # --- for the publisher -------------------------------------------------------------------
+
+    def take_outbox(self, *, limit: int) -> list[Message]:
+        """Messages that no subscription has been compared with yet, those of a scope in order."""
+
+    def queue(self, message: Message, names: Collection[str]) -> None:
+        """A delivery to each of these subscriptions."""
+
+    def claim_deliveries(
+        self, wanted: Mapping[str, int], *, by: str, until: datetime
+    ) -> list[Delivery]:
+        """Of each of these subscriptions at most so many that are due, the longest due first.
+
+        Until then, or until it has ended the claim, `by` alone may deliver them.
+        """
+
+    def claimed(self, keys: Collection[DeliveryKey], *, by: str) -> list[Delivery]:
+        """Those of them whose claims nobody else has taken over."""
+
+    def end_delivery(self, delivery: Delivery) -> None:
+        """It has arrived: remove it, and let the next of its scope go."""
+
+    def put_delivery(self, delivery: Delivery) -> None:
+        """As it is now, and free to be claimed when it is due.
+
+        If it is given up, the next of its scope goes. What has been waiting behind it has been
+        waiting for the same target, so that its first attempt counts from when it was queued.
+        """
+
+    def release_deliveries(self, *, by: str) -> None:
+        """Let others claim what `by` has claimed."""
+
+    def note_health(self, name: str, *, delivered: int, failed: int, error: str) -> None:
+        """What has become of so many attempts just now."""
+
+    def next_delivery_at(self, names: Collection[str], *, by: str) -> datetime | None:
+        """When one of these subscriptions' is due, or somebody else's claim of it over."""
+
+    def forget_undelivered(self, *, before: datetime) -> int:
+        """Remove what was given up before then. Returns how many there were."""

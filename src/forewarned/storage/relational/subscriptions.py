@@ -1,0 +1,429 @@
+"""Subscriptions and deliveries in a database.
+
+Invariant: of the pending deliveries of one subscription and one scope at most one has `due_at`, or
+is claimed. It is the first, unless an earlier one has become pending again since it was claimed.
+"""
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from forewarned.service.subscriptions.model import (
+    Delivery,
+    DeliveryFilter,
+    DeliveryKey,
+    DeliveryState,
+    Filter,
+    Health,
+    Message,
+    Origin,
+    Subscription,
+    SubscriptionState,
+)
+from forewarned.service.subscriptions.targets import Apprise, Shape, TargetSpec, Webhook
+from forewarned.storage import rows
+from forewarned.storage.diff import fold
+from forewarned.storage.relational import outbox
+from forewarned.storage.relational.database import BufferedDatabase, Parameter
+from forewarned.storage.relational.queries import Queries
+from forewarned.storage.rows import FoundRow, micros, to_instant, to_json
+
+_ADD: Final = "INSERT INTO subscriptions (document, name) VALUES (?, ?)"
+_REPLACE: Final = "UPDATE subscriptions SET document = ? WHERE name = ?"
+_DELIVERIES: Final = """
+    SELECT deliveries.*, content
+    FROM deliveries JOIN messages ON messages.number = deliveries.number
+"""
+_EARLIER: Final = """
+    EXISTS (SELECT 1 FROM deliveries AS earlier
+            WHERE earlier.subscription = deliveries.subscription
+              AND earlier.scope_id = deliveries.scope_id
+              AND earlier.number < deliveries.number AND earlier.state = 'pending')
+"""
+_CLAIMED: Final = """
+    EXISTS (SELECT 1 FROM deliveries AS other
+            WHERE other.subscription = deliveries.subscription
+              AND other.scope_id = deliveries.scope_id
+              AND other.state = 'pending' AND other.claimed_by IS NOT NULL)
+"""
+_TARGETS: Final[Mapping[str, msgspec.json.Decoder[Webhook] | msgspec.json.Decoder[Apprise]]] = {
+    Webhook.kind: msgspec.json.Decoder(Webhook),
+    Apprise.kind: msgspec.json.Decoder(Apprise),
+}
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+    target: msgspec.Raw
+    shape: Shape
+    filter: Filter
+    state: SubscriptionState
+    origin: Origin
+    created_at: datetime
+
+
+_document: Final = msgspec.json.Decoder(_Document)
+
+
+class Subscriptions(Queries):
+    """The questions."""
+
+    def subscription(self, name: str) -> Subscription | None:
+        row = self._one("SELECT name, document FROM subscriptions WHERE name = ?", name)
+        return None if row is None else _to_subscription(row)
+
+    def subscriptions(self) -> list[Subscription]:
+        found = self._all("SELECT name, document FROM subscriptions ORDER BY name")
+        return list(map(_to_subscription, found))
+
+    def subscription_health(self, *, now: datetime) -> dict[str, Health]:
+        counted = self._all(
+            """SELECT subscription, state, count(*) AS number, min(queued_at) AS oldest
+               FROM deliveries GROUP BY subscription, state"""
+        )
+        counts = {(row["subscription"], row["state"]): row for row in counted}
+        return {
+            row["name"]: _to_health(
+                row,
+                pending=counts.get((row["name"], str(DeliveryState.PENDING))),
+                undelivered=counts.get((row["name"], str(DeliveryState.UNDELIVERED))),
+                now=now,
+            )
+            for row in self._all("SELECT * FROM subscriptions ORDER BY name")
+        }
+
+    def deliveries(self, wanted: DeliveryFilter) -> list[Delivery]:
+        values: dict[str, Parameter] = {"after": wanted.after, "limit": wanted.limit}
+        narrowed = ["deliveries.number > :after"]
+        if wanted.subscription is not None:
+            narrowed.append("subscription = :subscription")
+            values["subscription"] = wanted.subscription
+        if wanted.state is not None:
+            narrowed.append("state = :state")
+            values["state"] = str(wanted.state)
+        found = self._named(
+            f"""{_DELIVERIES} WHERE {" AND ".join(narrowed)}
+                ORDER BY deliveries.number, subscription LIMIT :limit""",
+            **values,
+        )
+        return list(map(_to_delivery, found))
+
+
+class PublishingWrites(Subscriptions):
+    """What a transaction does to them."""
+
+    _writable: BufferedDatabase
+
+    @property
+    @abstractmethod
+    def real_now(self) -> datetime: ...
+
+    def lock_publishing(self) -> None:
+        self._all(f"SELECT one_row FROM publishing {self._for_update}")
+
+    def put_subscription(self, subscription: Subscription) -> None:
+        is_new = self.subscription(subscription.name) is None
+        values = _from_subscription(subscription), subscription.name
+        self._writable.write(_ADD if is_new else _REPLACE, values)
+        self._subscribed()
+        self._tell_publisher()
+
+    def remove_subscription(self, name: str) -> None:
+        found = self._all("SELECT number FROM deliveries WHERE subscription = ?", name)
+        self._writable.write("DELETE FROM deliveries WHERE subscription = ?", (name,))
+        self._forget_messages([row["number"] for row in found])
+        self._writable.write("DELETE FROM subscriptions WHERE name = ?", (name,))
+        self._subscribed()
+        self._tell_publisher()
+
+    def _tell_publisher(self) -> None:
+        """It has something to do once this is committed."""
+
+    def _subscribed(self) -> None:
+        """There may be the first subscription now, or none any more."""
+
+    def redeliver(self, name: str, numbers: Collection[int] = ()) -> int:
+        chosen = f"AND {self._dialect.among('number', ':numbers')}" if numbers else ""
+        values: dict[str, Parameter] = {"name": name, "now": micros(self.real_now)}
+        if numbers:
+            values["numbers"] = self._dialect.several(numbers)
+        [[found]] = self._named(
+            f"""SELECT count(*) FROM deliveries
+                WHERE subscription = :name AND claimed_by IS NULL {chosen}
+                  AND (state = 'undelivered' OR due_at > :now)""",
+            **values,
+        )
+        self._writable.write(
+            f"""UPDATE deliveries SET due_at = :now
+                WHERE subscription = :name AND due_at > :now AND claimed_by IS NULL {chosen}""",
+            values,
+        )
+        self._writable.write(
+            f"""UPDATE deliveries
+                SET state = 'pending', attempts = 0, tried_at = NULL, given_up_at = NULL,
+                    queued_at = :now
+                WHERE subscription = :name AND state = 'undelivered' {chosen}""",
+            values,
+        )
+        self._appoint("subscription = :name", {"name": name})
+        self._tell_publisher()
+        return int(found)
+
+    # --- for the publisher -----------------------------------------------------------------------
+
+    def take_outbox(self, *, limit: int) -> list[Message]:
+        found = self._all(
+            "SELECT number, scope_id, content FROM outbox ORDER BY number LIMIT ?", limit
+        )
+        if not found:
+            return []
+        self._writable.write(
+            f"DELETE FROM outbox WHERE {self._dialect.among('number', '?')}",
+            (self._dialect.several([int(row["number"]) for row in found]),),
+        )
+        return self._placed([outbox.to_message(row) for row in found])
+
+    def _placed(self, messages: list[Message]) -> list[Message]:
+        """With where they come from: the VMs of most are still there."""
+        names = outbox.unplaced(messages)
+        if not names:
+            return messages
+        found = self._all(
+            f"""SELECT name, scope_id, address, profile FROM resources
+                WHERE {self._dialect.among("folded", "?")} AND profile IS NOT NULL""",
+            self._dialect.several([fold(name) for name in names]),
+        )
+        places = outbox.places_of(map(rows.to_binding, found))
+        return [outbox.placed(message, places) for message in messages]
+
+    def queue(self, message: Message, names: Collection[str]) -> None:
+        if not names:
+            return
+        self._writable.write(
+            "INSERT INTO messages (number, scope_id, content) VALUES (?, ?, ?)",
+            outbox.from_message(message),
+        )
+        for name in names:
+            self._writable.write(
+                """INSERT INTO deliveries (number, subscription, scope_id, queued_at, due_at)
+                   VALUES (:number, :name, :scope_id, :now,
+                           CASE WHEN EXISTS (SELECT 1 FROM deliveries
+                                             WHERE subscription = :name AND scope_id = :scope_id
+                                               AND state = 'pending')
+                                THEN NULL ELSE :now END)""",
+                {
+                    "number": message.number,
+                    "name": name,
+                    "scope_id": message.scope_id,
+                    "now": micros(self.real_now),
+                },
+            )
+
+    def claim_deliveries(
+        self, wanted: Mapping[str, int], *, by: str, until: datetime
+    ) -> list[Delivery]:
+        now = micros(self.real_now)
+        # A clock that was put back must not keep anything waiting for longer than it would have.
+        far = micros(self.real_now + timedelta(hours=2))
+        each = f"""SELECT * FROM ({_DELIVERIES}
+                   WHERE subscription = ? AND (due_at <= ? OR due_at > ?)
+                     AND (claimed_by IS NULL OR claimed_until <= ? OR claimed_until > ?)
+                   ORDER BY due_at, deliveries.number LIMIT ?) AS due"""
+        values: list[Parameter] = []
+        for name, most in wanted.items():
+            values += [name, now, far, now, far, most]
+        if not wanted:
+            return []
+        found = self._all(" UNION ALL ".join([each] * len(wanted)), *values)
+        claimed = list(map(_to_delivery, found))
+        for delivery in claimed:
+            self._writable.write(
+                """UPDATE deliveries SET claimed_by = ?, claimed_until = ?
+                   WHERE number = ? AND subscription = ?""",
+                (by, micros(until), delivery.message.number, delivery.subscription),
+            )
+        return claimed
+
+    def claimed(self, keys: Collection[DeliveryKey], *, by: str) -> list[Delivery]:
+        found = self._all(
+            f"""{_DELIVERIES} WHERE claimed_by = ?
+                  AND {self._dialect.among("deliveries.number", "?")}""",
+            by,
+            self._dialect.several(sorted({key.number for key in keys})),
+        )
+        return [delivery for delivery in map(_to_delivery, found) if delivery.key in keys]
+
+    def end_delivery(self, delivery: Delivery) -> None:
+        self._writable.write(
+            "DELETE FROM deliveries WHERE number = ? AND subscription = ?",
+            (delivery.message.number, delivery.subscription),
+        )
+        self._forget_messages([delivery.message.number])
+        self._appoint_in(delivery)
+
+    def put_delivery(self, delivery: Delivery) -> None:
+        self._writable.write(
+            """UPDATE deliveries
+               SET state = ?, attempts = ?, tried_at = ?, due_at = ?, given_up_at = ?,
+                   last_error = ?, claimed_by = NULL, claimed_until = NULL
+               WHERE number = ? AND subscription = ?""",
+            (
+                str(delivery.state),
+                delivery.attempts,
+                micros(delivery.tried_at),
+                micros(delivery.due_at),
+                micros(delivery.given_up_at),
+                delivery.last_error,
+                delivery.message.number,
+                delivery.subscription,
+            ),
+        )
+        if delivery.state is DeliveryState.UNDELIVERED:
+            self._writable.write(
+                """UPDATE deliveries SET tried_at = queued_at
+                   WHERE subscription = ? AND scope_id = ? AND state = 'pending'
+                     AND tried_at IS NULL""",
+                (delivery.subscription, delivery.message.scope_id),
+            )
+        self._appoint_in(delivery)
+
+    def release_deliveries(self, *, by: str) -> None:
+        self._writable.write(
+            "UPDATE deliveries SET claimed_by = NULL, claimed_until = NULL WHERE claimed_by = ?",
+            (by,),
+        )
+
+    def note_health(self, name: str, *, delivered: int, failed: int, error: str) -> None:
+        self._writable.write(
+            """UPDATE subscriptions
+               SET delivered = delivered + :delivered, failed = failed + :failed,
+                   failures = CASE WHEN :delivered > 0 THEN 0 ELSE failures + :failed END,
+                   last_delivered_at =
+                       CASE WHEN :delivered > 0 THEN :now ELSE last_delivered_at END,
+                   last_failed_at = CASE WHEN :failed > 0 THEN :now ELSE last_failed_at END,
+                   last_error = CASE WHEN :failed > 0 THEN :error ELSE last_error END
+               WHERE name = :name""",
+            {
+                "delivered": delivered,
+                "failed": failed,
+                "error": error,
+                "now": micros(self.real_now),
+                "name": name,
+            },
+        )
+
+    def next_delivery_at(self, names: Collection[str], *, by: str) -> datetime | None:
+        [[instant]] = self._all(
+            f"""SELECT min(CASE WHEN claimed_until > due_at THEN claimed_until ELSE due_at END)
+                FROM deliveries
+                WHERE due_at IS NOT NULL AND {self._dialect.among("subscription", "?")}
+                  AND (claimed_by IS NULL OR claimed_by <> ?)""",
+            self._dialect.several(names),
+            by,
+        )
+        return None if instant is None else to_instant(instant)
+
+    def forget_undelivered(self, *, before: datetime) -> int:
+        found = self._all("SELECT number FROM deliveries WHERE given_up_at < ?", micros(before))
+        if found:
+            self._writable.write("DELETE FROM deliveries WHERE given_up_at < ?", (micros(before),))
+            self._forget_messages([row["number"] for row in found])
+        return len(found)
+
+    def _forget_messages(self, numbers: Collection[int]) -> None:
+        """Those of them that have arrived everywhere."""
+        if numbers:
+            self._writable.write(
+                f"""DELETE FROM messages WHERE {self._dialect.among("number", "?")}
+                    AND NOT EXISTS (SELECT 1 FROM deliveries WHERE number = messages.number)""",
+                (self._dialect.several(sorted(set(numbers))),),
+            )
+
+    def _appoint_in(self, delivery: Delivery) -> None:
+        self._appoint(
+            "subscription = :name AND scope_id = :scope_id",
+            {"name": delivery.subscription, "scope_id": delivery.message.scope_id},
+        )
+
+    def _appoint(self, where: str, values: dict[str, Parameter]) -> None:
+        """Let the first of each scope go, and no other."""
+        self._writable.write(
+            f"""UPDATE deliveries SET due_at = NULL
+                WHERE {where} AND state = 'pending' AND due_at IS NOT NULL
+                  AND claimed_by IS NULL AND {_EARLIER}""",
+            values,
+        )
+        self._writable.write(
+            f"""UPDATE deliveries SET due_at = :now
+                WHERE {where} AND state = 'pending' AND due_at IS NULL
+                  AND NOT {_EARLIER} AND NOT {_CLAIMED}""",
+            {**values, "now": micros(self.real_now)},
+        )
+
+
+def _from_subscription(subscription: Subscription) -> str:
+    return to_json(
+        {
+            "kind": subscription.target.kind,
+            "target": subscription.target,
+            "shape": subscription.shape,
+            "filter": subscription.filter,
+            "state": subscription.state,
+            "origin": subscription.origin,
+            "created_at": subscription.created_at,
+        }
+    )
+
+
+def _to_subscription(row: FoundRow) -> Subscription:
+    document = _document.decode(row["document"])
+    return Subscription(
+        name=row["name"],
+        target=_to_target(document),
+        shape=document.shape,
+        filter=document.filter,
+        state=document.state,
+        origin=document.origin,
+        created_at=document.created_at,
+    )
+
+
+def _to_target(document: _Document) -> TargetSpec:
+    return _TARGETS[document.kind].decode(document.target)
+
+
+def _to_health(
+    row: FoundRow, *, pending: FoundRow | None, undelivered: FoundRow | None, now: datetime
+) -> Health:
+    delivered_at, failed_at = row["last_delivered_at"], row["last_failed_at"]
+    return Health(
+        delivered=row["delivered"],
+        last_delivered_at=None if delivered_at is None else to_instant(delivered_at),
+        failed=row["failed"],
+        failures=row["failures"],
+        last_failed_at=None if failed_at is None else to_instant(failed_at),
+        last_error=row["last_error"],
+        pending=0 if pending is None else pending["number"],
+        undelivered=0 if undelivered is None else undelivered["number"],
+        lag=timedelta(0)
+        if pending is None
+        else max(now - to_instant(pending["oldest"]), timedelta(0)),
+    )
+
+
+def _to_delivery(row: FoundRow) -> Delivery:
+    tried_at, due_at, given_up_at = row["tried_at"], row["due_at"], row["given_up_at"]
+    return Delivery(
+        subscription=row["subscription"],
+        message=outbox.to_message(row),
+        state=DeliveryState(row["state"]),
+        attempts=row["attempts"],
+        queued_at=to_instant(row["queued_at"]),
+        tried_at=None if tried_at is None else to_instant(tried_at),
+        due_at=None if due_at is None else to_instant(due_at),
+        given_up_at=None if given_up_at is None else to_instant(given_up_at),
+        last_error=row["last_error"],
+    )
