@@ -1,0 +1,184 @@
+"""Messages in every store: written with their transitions, and taken out in order."""
+
+from dataclasses import replace
+from operator import methodcaller
+
+import pytest
+
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import (
+    EventStatus,
+    EventType,
+    Policy,
+    Publishing,
+    StartCause,
+)
+from forewarned.core.transitions import (
+    Approved,
+    Canceled,
+    Completed,
+    Interrupted,
+    Scheduled,
+    Stalled,
+    Started,
+)
+from forewarned.service.ports import Store, Transaction
+from forewarned.service.subscriptions.model import (
+    PublishedStatus,
+)
+from tests.builders import (
+    NOON,
+    OPERATOR,
+    SECOND,
+    A,
+    B,
+    a_binding,
+    a_profile,
+    a_resource,
+    a_scope,
+    an_event,
+)
+from tests.service.subscriptions.messages import a_message
+from tests.storage.publishing_calls import EVENT, OPS, SCHEDULED, put, take
+from tests.storage.store_calls import keep, save, save_in, settle_in
+
+
+async def test_i23_a_message_is_written_with_its_transition_while_there_is_a_subscription(
+    store: Store,
+) -> None:
+    scope = a_scope()
+    await keep(store, scope)
+    before = await save(store, replace(scope, events={A: EVENT}), SCHEDULED)
+    await put(store, OPS)
+    during = await save(
+        store,
+        replace(scope, events={}),
+        Canceled(
+            scope_id=scope.id,
+            at=NOON,
+            event=replace(EVENT, status=EventStatus.CANCELED),
+            reason="not today",
+        ),
+    )
+    await store.transact(methodcaller("remove_subscription", "ops"))
+    after = await save(
+        store,
+        replace(scope, events={B: an_event(B)}),
+        Scheduled(scope_id=scope.id, at=NOON, event=an_event(B)),
+    )
+
+    [message] = await take(store)
+    assert (message.status, message.cause) == (PublishedStatus.CANCELED, "not today")
+    assert [each.is_for_publisher for each in (before, during, after)] == [False, True, False]
+
+
+async def test_i23_a_message_is_not_written_without_its_transition(store: Store) -> None:
+    scope = a_scope()
+    await put(store, OPS)
+    await keep(store, scope)
+
+    def fails(tx: Transaction) -> None:
+        save_in(tx, replace(scope, events={A: EVENT}), SCHEDULED)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        await store.transact(fails)
+
+    assert await take(store) == []
+
+
+async def test_a_message_tells_all_of_its_transition(store: Store) -> None:
+    policy = Policy(publishing=Publishing(enabled=True, api_version="2020-07-01"))
+    event = an_event(A, resources=["vm1", "vm2"], description="a line", duration=9 * SECOND)
+    started = replace(event, status=EventStatus.STARTED, not_before=None)
+    scope = a_scope(event, policy=policy)
+    await put(store, OPS)
+    await keep(store, scope)
+    await store.transact(methodcaller("bind", a_binding("vm2")))
+
+    facts = [
+        Approved(scope_id=scope.id, at=NOON, event=event),
+        Started(scope_id=scope.id, at=NOON, event=started, cause=StartCause.APPROVED),
+        Interrupted(scope_id=scope.id, at=NOON, event=started, vms=(ResourceName("vm1"),)),
+        Stalled(
+            scope_id=scope.id, at=NOON, event=started, vms=(ResourceName("vm2"),), reason="no room"
+        ),
+    ]
+    await save(store, replace(scope, events={A: started}), *facts)
+
+    approved, began, stalled = await take(store)
+    assert approved == replace(
+        a_message(PublishedStatus.APPROVED, event=event, publishing=policy.publishing),
+        id=approved.id,
+        number=approved.number,
+        resource_id=began.resource_id,
+        location="westeurope",
+    )
+    assert began.resource_id.endswith("/providers/Microsoft.Compute/virtualMachines/vm2")
+    assert (began.status, began.event, began.cause) == (
+        PublishedStatus.STARTED,
+        started,
+        "approved",
+    )
+    assert (stalled.vms, stalled.cause) == (("vm2",), "no room")
+    assert approved.number < began.number < stalled.number
+    assert len({approved.id, began.id, stalled.id}) == 3
+    assert await take(store) == []
+
+
+async def test_a_message_of_a_vm_that_goes_with_it_says_where_that_vm_was(store: Store) -> None:
+    event = an_event(A, type=EventType.TERMINATE, status=EventStatus.STARTED)
+    scope = a_scope(event)
+    profile = replace(a_profile(), scale_set="web")
+    await put(store, OPS)
+
+    def settle(tx: Transaction) -> None:
+        settle_in(tx, scope)
+        tx.bind(a_binding(profile=profile))
+
+    await store.transact(settle)
+    over = replace(event, status=EventStatus.COMPLETED)
+
+    await save(
+        store,
+        replace(scope, events={}, resources={}),
+        Completed(scope_id=scope.id, at=NOON, event=over),
+    )
+
+    [message] = await take(store)
+    assert message.resource_id.endswith("/virtualMachineScaleSets/web")
+    assert message.location == "westeurope"
+
+
+async def test_messages_of_a_scope_are_taken_in_the_order_of_its_commits(store: Store) -> None:
+    scope = a_scope(EVENT)
+    await put(store, OPS)
+    await keep(store, scope)
+    for number in range(5):
+        moved = replace(scope, incarnation=2 + number)
+        await save(
+            store, moved, Approved(scope_id=scope.id, at=NOON + number * SECOND, event=EVENT)
+        )
+
+    first, then = await take(store, limit=3), await take(store)
+
+    assert [message.at for message in (*first, *then)] == [NOON + n * SECOND for n in range(5)]
+    assert len(first) == 3
+
+
+async def test_vms_of_a_set_are_published_with_the_set(store: Store) -> None:
+    scope = a_scope(resources=[a_resource("vm1")])
+    await put(store, OPS)
+    await keep(store, scope)
+    profile = replace(a_profile(), availability_set="web")
+    await store.transact(methodcaller("bind", a_binding(profile=profile)))
+
+    def schedule(tx: Transaction) -> None:
+        loaded = tx.load(scope.id)
+        save_in(tx, replace(loaded, events={A: EVENT}), SCHEDULED)
+
+    await store.transact(schedule)
+
+    [message] = await take(store)
+    assert message.resource_id.endswith("/availabilitySets/web")
+    assert message.actor == OPERATOR.name
