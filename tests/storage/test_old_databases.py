@@ -252,7 +252,7 @@ FILLINGS: Mapping[int, Callable[[Transaction], None]] = {
     2: fill_declarations,
     4: fill_tasks,
     5: fill_drains,
-    6: fill_publishing,
+    7: fill_publishing,
 }
 """By the first schema that has a place for it."""
 

@@ -26,7 +26,7 @@ from tests.builders import NOON, a_resource, a_scope
 from tests.postgresql.databases import Database
 from tests.storage.store_calls import everything, keep
 
-FILLED = Path(__file__).parent.parent / "filled" / "0006.sql"
+FILLED = Path(__file__).parent.parent / "filled" / "0007.sql"
 OFFSET = 5_000
 
 
