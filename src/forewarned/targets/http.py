@@ -4,10 +4,13 @@ Never through a proxy that the environment names and never after a redirect: wha
 not what the file says (S16). Answers have a largest size, and none is unpacked.
 """
 
+import asyncio
+import contextlib
 import json
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +28,8 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _CONNECTING: Final = 5.0
 _PATIENCE: Final = 600.0
 """Seconds that an answer may take; a hook's own limit ends it sooner."""
+_BODY_PATIENCE: Final = 5.0
+"""Seconds for the rest of an answer, where its status is what counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,38 +64,95 @@ class Request:
 async def send(request: Request, *, ca_file: str | None = None) -> Answer:
     """`ca_file` has the certificates that signed the service's own, if they are not well known."""
     where = origin(request.url)
+    async with _exchange(request, trust=_trust(request.url, ca_file)) as response:
+        body = bytearray()
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > _LONGEST_BODY:
+                raise TargetError(f"{where} sent more than {_LONGEST_BODY} bytes")
+        return _answer(response, body)
+
+
+async def send_to(
+    addresses: Sequence[str], request: Request, *, trust: ssl.SSLContext | None, longest_body: int
+) -> Answer:
+    """Send it to one of these addresses, the first that can be reached.
+
+    The service is still asked for, and must identify itself, by the name in the URL. Only
+    the beginning of the body is read, and what is slow to come is left: the status is what counts.
+    """
+    for address in addresses[:-1]:
+        with contextlib.suppress(_UnreachableError):
+            return await _send_to(address, request, trust, longest_body)
+    return await _send_to(addresses[-1], request, trust, longest_body)
+
+
+async def _send_to(
+    address: str, request: Request, trust: ssl.SSLContext | None, longest_body: int
+) -> Answer:
+    plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if trust is None else trust
+    async with _exchange(request, trust=plain, address=address) as response:
+        body = bytearray()
+        with contextlib.suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError):
+            async with asyncio.timeout(_BODY_PATIENCE):
+                async for chunk in response.aiter_raw():
+                    body += chunk
+                    if len(body) >= longest_body:
+                        break
+        return _answer(response, body[:longest_body])
+
+
+@asynccontextmanager
+async def _exchange(
+    request: Request, *, trust: ssl.SSLContext | bool, address: str | None = None
+) -> AsyncIterator[httpx2.Response]:
+    url = httpx2.URL(request.url)
+    named: dict[str, str] = {}
+    extensions: dict[str, str] = {}
+    if address is not None:
+        named["Host"] = url.netloc.decode()
+        extensions["sni_hostname"] = url.host
+        url = url.copy_with(host=address)
     try:
         async with (
             httpx2.AsyncClient(
                 trust_env=False,
                 follow_redirects=False,
-                verify=_trust(request.url, ca_file),
+                verify=trust,
                 timeout=httpx2.Timeout(_PATIENCE, connect=_CONNECTING),
             ) as client,
             client.stream(
                 request.method,
-                request.url,
+                url,
                 headers=_bytes(
                     {
                         "User-Agent": f"forewarned-agent/{__version__}",
                         "Accept-Encoding": "identity",
+                        **named,
                         **request.headers,
                     }
                 ),
                 content=request.body,
                 auth=request.auth,
+                extensions=extensions,
             ) as response,
         ):
-            body = bytearray()
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > _LONGEST_BODY:
-                    raise TargetError(f"{where} sent more than {_LONGEST_BODY} bytes")
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            return Answer(status=response.status_code, headers=headers, body=bytes(body))
+            yield response
     except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
         # Its origin only: the rest of an address may be a secret.
-        raise TargetError(f"can't reach {where}: {str(error) or type(error).__name__}") from error
+        told = f"can't reach {origin(request.url)}: {str(error) or type(error).__name__}"
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            raise _UnreachableError(told) from error
+        raise TargetError(told) from error
+
+
+class _UnreachableError(TargetError):
+    """Nothing was sent yet."""
+
+
+def _answer(response: httpx2.Response, body: bytearray) -> Answer:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(status=response.status_code, headers=headers, body=bytes(body))
 
 
 def _trust(url: str, ca_file: str | None) -> ssl.SSLContext | bool:
@@ -100,6 +162,22 @@ def _trust(url: str, ca_file: str | None) -> ssl.SSLContext | bool:
     if ca_file is None:
         return True
     return ssl.create_default_context(cafile=ca_file)
+
+
+def trusted(*, ca: str = "", ca_file: str = "") -> ssl.SSLContext:
+    """What is trusted: well-known authorities, or these alone. Raises TargetError.
+
+    Takes some milliseconds: keep it.
+    """
+    try:
+        if ca or ca_file:
+            return ssl.create_default_context(cafile=ca_file or None, cadata=ca or None)
+    except (OSError, ValueError) as error:
+        # Its name is in no message of ssl's.
+        where = f" in {ca_file}" if ca_file else ""
+        why = getattr(error, "strerror", None) or str(error)
+        raise TargetError(f"can't use the certificates{where}: {why}") from error
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 def _bytes(headers: Mapping[str, str]) -> dict[bytes, bytes]:

@@ -1,0 +1,1 @@
+"""What messages look like where they go: pure functions of a message."""

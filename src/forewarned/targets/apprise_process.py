@@ -1,0 +1,107 @@
+"""The process that Apprise runs in. Its order is JSON on standard input; what went wrong is a line
+on standard output. `apprise` starts it.
+
+Where it may connect to is checked by an audit hook, which sees the address that a socket is given:
+no plugin gets around that, and what a name resolves to a moment later does not matter (S1).
+"""
+
+import json
+import logging
+import re
+import sys
+from typing import Any, Final
+from urllib.parse import unquote
+
+from typing_extensions import override
+
+from forewarned.targets.addresses import Reach, refusal
+
+_CONNECTING: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_STARTING: Final = frozenset(
+    {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork"}
+)
+_SHORTEST_SECRET: Final = 3
+
+
+class _Fence:
+    """Refuses what leaves `reach`, and remembers the first thing it refused."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self.refused = ""
+
+    # Any: arguments of whatever event.
+    def hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if event in _CONNECTING:
+            why = self._why_not(args[1])
+        elif event in _STARTING:
+            why = "it wanted to run a program"
+        else:
+            return
+        if why is not None:
+            self.refused = self.refused or why
+            raise PermissionError(why)
+
+    def _why_not(self, address: object) -> str | None:
+        if address is None:  # a socket that is connected already
+            return None
+        if not isinstance(address, tuple):
+            return "it is on this machine"
+        return refusal(str(address[0]), self._reach)
+
+
+class _Lines(logging.Handler):
+    """What Apprise says while it works: the last of it tells why it failed."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.last = ""
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last = record.getMessage()
+
+
+# Any: what JSON holds.
+def main(order: dict[str, Any]) -> str:
+    """Why it failed; empty if it did not."""
+    import apprise  # noqa: PLC0415  # here alone: it is an extra, and takes half a second
+
+    lines = _Lines()
+    logger = logging.getLogger("apprise")
+    logger.addHandler(lines)
+    logger.propagate = False
+    # Nothing is kept on disk: tokens that plugins get would be.
+    asset = apprise.AppriseAsset(storage_mode="memory", async_mode=False)
+    service = apprise.Apprise(asset=asset)
+    if not service.add(order["url"]):
+        return "Apprise can't use this URL: see its list of services for what it must look like"
+    if order["mode"] == "check":
+        return ""
+    fence = None
+    if order["reach"] is not None:
+        fence = _Fence(Reach(order["reach"]))
+        sys.addaudithook(fence.hook)
+    sent = service.notify(
+        title=order["title"], body=order["body"], body_format=apprise.NotifyFormat.TEXT
+    )
+    if fence is not None and fence.refused:
+        return f"its address is not a place to send to: {fence.refused}"
+    return "" if sent else without(order["url"], lines.last or "it has not taken the message")
+
+
+def without(url: str, text: str) -> str:
+    """A text without any part of the URL that may be a secret, in one line."""
+    parts = re.split(r"[/@:?&=#,;]+", url.partition("://")[2])
+    found = {each for part in parts for each in (part, unquote(part))}
+    for secret in sorted(found, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+    return " ".join(text.split())
+
+
+if __name__ == "__main__":
+    _why = main(json.load(sys.stdin))
+    if _why:
+        sys.stdout.write(f"{_why}\n")
+        sys.exit(1)
