@@ -17,9 +17,7 @@ from forewarned.targets.errors import TargetError
 from forewarned.targets.programs import last_line, run_program
 
 _PROCESS: Final = "forewarned.targets.apprise_process"
-_MISSING: Final = (
-    "Apprise is not installed here: install it with `pip install 'forewarned[notify]'`"
-)
+_MISSING: Final = "Apprise is not installed: install it with `pip install 'forewarned[notify]'`"
 
 
 class _Mode(StrEnum):

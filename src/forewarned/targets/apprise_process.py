@@ -71,8 +71,17 @@ def main(order: dict[str, Any]) -> str:
     logger = logging.getLogger("apprise")
     logger.addHandler(lines)
     logger.propagate = False
-    # Nothing is kept on disk: tokens that plugins get would be.
-    asset = apprise.AppriseAsset(storage_mode="memory", async_mode=False)
+    # Nothing is kept on disk: tokens that plugins get would be. And no pictures: those who read a
+    # message would fetch them from Apprise's own site.
+    asset = apprise.AppriseAsset(
+        app_id="Forewarned",
+        app_desc="Forewarned",
+        app_url="",
+        image_url_mask="",
+        image_url_logo="",
+        storage_mode="memory",
+        async_mode=False,
+    )
     service = apprise.Apprise(asset=asset)
     if not service.add(order["url"]):
         return "Apprise can't use this URL: see its list of services for what it must look like"
@@ -82,6 +91,7 @@ def main(order: dict[str, Any]) -> str:
     if order["reach"] is not None:
         fence = _Fence(Reach(order["reach"]))
         sys.addaudithook(fence.hook)
+    # As text: whatever an event says is then no link and no mention in a chat (S15).
     sent = service.notify(
         title=order["title"], body=order["body"], body_format=apprise.NotifyFormat.TEXT
     )

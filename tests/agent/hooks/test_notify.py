@@ -1,11 +1,13 @@
-"""Messages for people, as a webhook, Slack and Teams take them."""
+"""Messages for people: to a webhook, and through Apprise."""
 
 import logging
 from pathlib import Path
 
 import pytest
 
-from forewarned.agent.model import Verdict
+from forewarned.agent.hooks.kinds import KINDS
+from forewarned.agent.model import Phase, Verdict
+from forewarned.config.tables import TableReader
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
 from tests.agent.hooks.http_service import Asked, Reply, answering
 
@@ -24,39 +26,60 @@ async def test_a_webhook_gets_the_event_and_the_text() -> None:
     assert told["Text"] == "web_0 goes down"
 
 
-async def test_slack_gets_a_text_in_which_nothing_is_a_link() -> None:
-    """S15."""
-    sighting = a_sighting(description="<!channel> & <http://evil|click>")
+async def test_through_apprise_people_get_the_text() -> None:
     with answering(well) as service:
-        await a_hook("notify", url=service.url, shape="slack", text="{description}").run(
-            a_call(sighting=sighting)
-        )
+        url = service.url.replace("http://", "json://user:hidden@")
+        hook = a_hook("notify", url=url, shape="apprise", text="{me} goes down", retries=0)
+        outcome = await hook.run(a_call())
+        problems = await hook.check()
 
-    assert service.asked[0].json == {"text": "&lt;!channel&gt; &amp; &lt;http://evil|click&gt;"}
-
-
-async def test_teams_gets_a_card_in_which_nothing_is_a_link() -> None:
-    """S15."""
-    sighting = a_sighting(description="[click](http://evil)")
-    with answering(well) as service:
-        await a_hook("notify", url=service.url, shape="teams", text="{description}").run(
-            a_call(sighting=sighting)
-        )
-
+    assert outcome.verdict is Verdict.DONE
+    assert outcome.detail == "notified json://…"
     told = service.asked[0].json
-    assert told["type"] == "message"
-    (attachment,) = told["attachments"]
-    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
-    card = attachment["content"]
-    assert (card["type"], card["version"]) == ("AdaptiveCard", "1.4")
-    assert card["body"] == [
-        {"type": "TextBlock", "text": r"\[click\]\(http://evil\)", "wrap": True}
-    ]
+    assert (told["title"], told["message"]) == ("Reboot: prepare on web_0", "web_0 goes down")
+    assert problems == []
+    assert len(service.asked) == 1, "a check notifies no one"
+    assert "hidden" not in hook.describe(Phase.PREPARE)
+
+
+async def test_a_url_that_apprise_can_t_use_is_found_by_a_check_and_not_shown() -> None:
+    (problem,) = await a_hook("notify", url="slack://hidden", shape="apprise").check()
+
+    assert "Apprise can't use this URL" in problem
+    assert "hidden" not in problem
+
+
+async def test_the_urls_that_slack_and_teams_show_are_good_for_apprise() -> None:
+    """So a file of before only needs another shape."""
+    slack = "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ"
+    teams = (
+        "https://prod-12.westeurope.logic.azure.com:443/workflows/0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+        "/triggers/manual/paths/invoke?api-version=2016-06-01&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0"
+        "&sig=abcDEFghiJKLmnoPQRstuVWXyz0123456789abcdefg"
+    )
+
+    for url in (slack, teams):
+        assert await a_hook("notify", url=url, shape="apprise").check() == []
+
+
+@pytest.mark.parametrize("shape", ["slack", "teams"])
+def test_a_shape_of_before_is_told_what_to_write_instead(shape: str) -> None:
+    reader = TableReader()
+
+    table = reader.table({"url": "https://x/", "shape": shape}, KINDS["notify"], ("hooks", "tell"))
+
+    assert table is None
+    (mistake,) = reader.mistakes
+    assert mistake.path == ("hooks", "tell", "shape")
+    assert mistake.why == (
+        f'{shape} is sent through Apprise now: write shape = "apprise", keep the URL, and install'
+        " forewarned[notify]"
+    )
 
 
 async def test_a_refused_message_is_a_failure() -> None:
     with answering(lambda _: Reply(status=403, text="invalid_token")) as service:
-        outcome = await a_hook("notify", url=service.url, shape="slack").run(a_call())
+        outcome = await a_hook("notify", url=service.url).run(a_call())
 
     assert outcome.verdict is Verdict.FAILED
     assert outcome.detail == f"{service.url} answered 403: invalid_token"
