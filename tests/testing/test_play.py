@@ -1,11 +1,16 @@
 """Scenario files played from a test: `scheduled_events.play(...)`."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from forewarned.testing import ScenarioFailedError, ScheduledEventsService
+from tests.scenarios.sandboxes import needs_namespaces
 from tests.scenarios.small_handler import small_handler
+
+ROOT = Path(__file__).resolve().parents[2]
+HANDLER = [sys.executable, str(ROOT / "tests" / "scenarios" / "flawed_handler.py")]
 
 FILE = """
 name = "approve"
@@ -66,3 +71,36 @@ def test_a_file_with_mistakes_is_a_mistake_of_the_test(
 
     with pytest.raises(ValueError, match=r"approve\.toml:14: .*'WITHIN' is not a duration"):
         scheduled_events.play(file, small_handler())
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        pytest.param(["env", "URL={endpoint}", *HANDLER], id="told"),
+        pytest.param(HANDLER, marks=needs_namespaces, id="isolated"),
+    ],
+)
+def test_a_handler_may_be_a_program_in_any_language(
+    scheduled_events: ScheduledEventsService, file: Path, handler: list[str]
+) -> None:
+    file.write_text(FILE.replace("WITHIN", "60s"))
+
+    assert scheduled_events.play(file, handler).is_passed
+
+
+def test_a_program_that_fails_is_told_with_what_it_printed(
+    scheduled_events: ScheduledEventsService, file: Path
+) -> None:
+    file.write_text(FILE.replace("WITHIN", "60s"))
+
+    with pytest.raises(ScenarioFailedError, match="the handler prints: at http://127") as failed:
+        scheduled_events.play(file, ["sh", "-c", "echo at {endpoint}; exit 3"])
+
+    assert "it exited with 3" in str(failed.value)
+
+
+def test_a_command_in_one_string_is_refused(
+    scheduled_events: ScheduledEventsService, file: Path
+) -> None:
+    with pytest.raises(TypeError, match=r"a list of its words, as in \['./handler', '-v'\]"):
+        scheduled_events.play(file, "./handler -v")

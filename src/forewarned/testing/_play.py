@@ -1,16 +1,20 @@
 """Playing scenario files in a test."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from forewarned.sandbox.namespace import NamespaceError
 from forewarned.scenarios.account import account
+from forewarned.scenarios.examination import Examinee, examine
 from forewarned.scenarios.file import ScenarioFileError, load
+from forewarned.scenarios.handlers.command import CommandLine
+from forewarned.scenarios.model import Scenario
 from forewarned.scenarios.player import play
 from forewarned.scenarios.ports import Handler
 from forewarned.scenarios.report import Report
 from forewarned.scenarios.stages.in_process import EmulatorStage
-from forewarned.testing._handlers import FunctionHandler
+from forewarned.testing._handlers import AsyncFunction, FunctionHandler
 
 __tracebackhide__ = True
 
@@ -27,17 +31,36 @@ class ScenarioFailedError(AssertionError):
 
 
 async def play_file(
-    file: Path, handler: Handler | Callable[[str], Awaitable[object]], *, patience: float
+    file: Path, handler: Handler | AsyncFunction | Sequence[str], *, patience: float
 ) -> Report:
-    """Raises ValueError for a file with mistakes, ScenarioFailedError."""
+    """Raises ValueError for a file with mistakes, ScenarioFailedError, RuntimeError."""
+    if isinstance(handler, str):
+        raise TypeError(f"a command is a list of its words, as in {handler.split()!r}")
     try:
         scenario = load(file)
     except ScenarioFileError as error:
         raise ValueError(str(error)) from None
-    played = FunctionHandler(handler) if callable(handler) else handler
-    with TemporaryDirectory(prefix="forewarned-") as folder:
-        async with EmulatorStage() as stage:
-            report = await play(scenario, stage, played, folder=Path(folder), patience=patience)
+    if isinstance(handler, Sequence):
+        report = await _play_program(scenario, handler, patience)
+    else:
+        played = FunctionHandler(handler) if callable(handler) else handler
+        with TemporaryDirectory(prefix="forewarned-") as folder:
+            async with EmulatorStage() as stage:
+                report = await play(scenario, stage, played, folder=Path(folder), patience=patience)
     if not report.is_passed:
         raise ScenarioFailedError(report)
+    return report
+
+
+async def _play_program(scenario: Scenario, words: Sequence[str], patience: float) -> Report:
+    command = CommandLine(words=words)
+    # Not by whether this machine allows namespaces: a test is to do the same on all.
+    examinee = Examinee(command=command, is_isolated=not command.has_endpoint)
+    try:
+        [report] = await examine([scenario], examinee, at_once=1, patience=patience)
+    except NamespaceError as error:
+        raise RuntimeError(
+            f"can't create namespaces for {words[0]!r} here ({error}): tell it the service's URL,"
+            " which {endpoint} in its arguments stands for"
+        ) from error
     return report

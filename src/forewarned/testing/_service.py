@@ -1,7 +1,7 @@
 """The service that a test talks to, from its start to its end."""
 
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -107,15 +107,20 @@ class ScheduledEventsService:
     def play(
         self,
         file: str | PathLike[str],
-        handler: Handler | Callable[[str], Awaitable[object]],
+        handler: Handler | Callable[[str], Awaitable[object]] | Sequence[str],
         *,
         patience: float = 1.0,
     ) -> Report:
         """Play a scenario file: on a service of its own, with VMs and a clock of its own.
 
-        The handler is an async function that takes the endpoint. It is canceled where the scenario
-        kills it. `patience` multiplies the times that a handler has, for slow machines. Raises
-        ScenarioFailedError if an expectation does not hold, ValueError for a file with mistakes.
+        The handler is an async function that takes the endpoint, and is canceled where the scenario
+        kills it; or a command, as a list of words, in which `{endpoint}` stands for the URL of the
+        service. Without `{endpoint}` the command finds the service at 169.254.169.254, in a
+        namespace, which only Linux has.
+
+        `patience` multiplies the times that a handler has, for slow machines. Raises
+        ScenarioFailedError if an expectation does not hold, ValueError for a file with mistakes,
+        RuntimeError where namespaces are not allowed.
         """
         return self._server.call(play_file(Path(file), handler, patience=patience))
 
