@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.cli.served import invoke
 from tests.end_to_end.server_process import serving
 
 SCENARIO = """
@@ -117,9 +118,18 @@ def test_a_scenario_is_run_and_the_emulator_is_left_as_it_was(tmp_path: Path) ->
         serving(tmp_path, "--clock", "paused") as server,
         handling(f"http://{server.metadata}/vm/db-0", over=threading.Event()),
     ):
-        report = server.command("scenario", "run", str(file))
+        ran = invoke("--control", str(server.control), "--json", "scenario", "run", str(file))
         faults = server.call("GET", "/v1/faults")["faults"]
         clock = server.call("GET", "/v1/clock")
 
+    report = json.loads(ran.stdout)
     assert [each["standing"] for each in report["findings"]] == ["held"] * 4, report
+    for seen in (
+        "POST /vm/db-0/metadata/scheduledevents?api-version=2020-07-01 → 200",
+        "event: Freeze of db-0 is Scheduled",
+        "event: Freeze of db-0 is Started, approved by vm:db-0",
+        "event: Reboot of db-1 is Started, approved by vm:db-1",
+        "event: Redeploy of db-0 is Completed",
+    ):
+        assert seen in ran.stderr, ran.stderr
     assert (faults, clock["state"]) == ([], "paused")

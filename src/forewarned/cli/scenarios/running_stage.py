@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Final, Self
@@ -12,11 +12,13 @@ import httpx2
 
 from forewarned.cli.connection import ENDLESS, Answer, Control
 from forewarned.cli.failures import CommandError
+from forewarned.cli.watch import read_message
 from forewarned.config.durations import format_duration
 from forewarned.control.v1 import wire
 from forewarned.core.ids import EventId
 from forewarned.scenarios import steps
 from forewarned.scenarios.model import Scenario, Service
+from forewarned.scenarios.observations import EventMoved, EventState
 from forewarned.scenarios.ports import StageError, Tell
 from forewarned.scenarios.stages.requests import request_of
 from forewarned.service.requests.watch import SeenRequest
@@ -36,6 +38,7 @@ class RunningStage:
         self._scope = ""
         self._now: datetime | None = None
         self._has_faults = False
+        self._moved: dict[EventId, EventMoved] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -175,38 +178,68 @@ class RunningStage:
         except CommandError as error:
             raise StageError(error.message) from error
 
+    # --- what is seen ---
+
     async def _watch(self, tell: Tell) -> None:
-        """On a thread of its own, which ends with the connection."""
-        loop = asyncio.get_running_loop()
-        begun: asyncio.Future[None] = loop.create_future()
+        def hear_request(sent: httpx2.ServerSentEvent) -> None:
+            if sent.event == "request":
+                seen = wire.decode(sent.data, wire.SeenRequest)
+                self._now = seen.at
+                tell(request_of(_seen(seen)))
 
-        def begin(error: CommandError | None) -> None:
-            if not begun.done():
-                begun.set_result(None) if error is None else begun.set_exception(error)
+        def hear_change(sent: httpx2.ServerSentEvent) -> None:
+            message = read_message(sent.event, sent.data)
+            event = message.event if isinstance(message, wire.Change) else None
+            if event is None or not self._is_ours(event):
+                return
+            moved = _moved(event)
+            if self._moved.get(moved.event_id) != moved:
+                self._moved[moved.event_id] = moved
+                tell(moved)
 
-        def hear(seen: wire.SeenRequest) -> None:
-            self._now = seen.at
-            tell(request_of(_seen(seen)))
-
-        def listen() -> None:
-            with suppress(RuntimeError):  # of a loop that has ended meanwhile
-                try:
-                    for each in self._control.requests():
-                        if each.event == "hello":
-                            loop.call_soon_threadsafe(begin, None)
-                        elif each.event == "request":
-                            shown = wire.decode(each.data, wire.SeenRequest)
-                            loop.call_soon_threadsafe(hear, shown)
-                except CommandError as error:
-                    loop.call_soon_threadsafe(begin, error)
-
-        threading.Thread(target=listen, name="requests", daemon=True).start()
-        try:
-            await begun
-        except CommandError as error:
-            raise StageError(error.message) from error
+        await _follow(self._control.requests, hear_request)
+        await _follow(self._control.changes, hear_change)
         # Any read finds all processes of the server in step.
         await self._ask("GET", "/v1/clock")
+
+    def _is_ours(self, event: wire.Event) -> bool:
+        """Of a VM of the scenario: the emulator may have others, and others may use it."""
+        fleet = () if self._scenario is None else self._scenario.fleet
+        ours = {vm.name.casefold() for vm in fleet}
+        return not ours.isdisjoint(name.casefold() for name in event.resources)
+
+
+async def _follow(
+    stream: Callable[[], Iterator[httpx2.ServerSentEvent]],
+    hear: Callable[[httpx2.ServerSentEvent], None],
+) -> None:
+    """Hear each message, by a thread that ends with the connection.
+
+    Returns when the first one, the hello, is there. Raises StageError.
+    """
+    loop = asyncio.get_running_loop()
+    begun: asyncio.Future[None] = loop.create_future()
+
+    def begin(error: CommandError | None) -> None:
+        if not begun.done():
+            begun.set_result(None) if error is None else begun.set_exception(error)
+
+    def listen() -> None:
+        with suppress(RuntimeError):  # of a loop that has ended meanwhile
+            try:
+                for each in stream():
+                    if each.event == "hello":
+                        loop.call_soon_threadsafe(begin, None)
+                    else:
+                        loop.call_soon_threadsafe(hear, each)
+            except CommandError as error:
+                loop.call_soon_threadsafe(begin, error)
+
+    threading.Thread(target=listen, name="stream", daemon=True).start()
+    try:
+        await begun
+    except CommandError as error:
+        raise StageError(error.message) from error
 
 
 def _refuse_settings(service: Service) -> None:
@@ -220,6 +253,16 @@ def _refuse_settings(service: Service) -> None:
         raise StageError(
             f"the scenario sets {', '.join(wanted)}, which a running emulator has from its start"
         )
+
+
+def _moved(event: wire.Event) -> EventMoved:
+    return EventMoved(
+        event_id=EventId(event.event_id),
+        type=event.type.value,
+        state=EventState(event.status.value),
+        resources=event.resources,
+        approved_by=None if event.approval is None else event.approval.by,
+    )
 
 
 def _seen(seen: wire.SeenRequest) -> SeenRequest:
