@@ -242,6 +242,9 @@ def test_patience_gives_a_slow_handler_more_time_and_a_quick_one_no_more_request
     often = (*SCHEDULED, at(7, read()), at(8, read()))
 
     assert found(APPROVED, *late, now=7, patience=2).standing is HELD
+    # But not more than there is.
+    limited = f'{APPROVED}\nlimit = "5s"'
+    assert found(limited, *late, now=7, patience=2).standing is BROKEN
     assert found(f'{ASKED}at_most = 1\nwithin = "5s"', *often, now=8, patience=9).standing is HELD
 
 

@@ -130,6 +130,8 @@ class Approved(Expectation, frozen=True, kw_only=True, tag="approved"):
 
     event: Name
     within: Wait
+    limit: Wait | None = None
+    """The most that `within` becomes on slow machines; None: no limit."""
 
     @property
     def words(self) -> str:

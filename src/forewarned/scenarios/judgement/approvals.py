@@ -44,6 +44,8 @@ class ApprovalJudge(Judge):
         if not events:
             return broken(f"there was no event {expectation.event}")
         deadline = self.deadline(anchor.ended, expectation.within)
+        if expectation.limit is not None:
+            deadline = min(deadline, anchor.ended + expectation.limit)
         grants = [self.seen.granted(event_id)[:1] for event_id in events]
         first = [pair[0] for grant in grants for pair in grant]
         if all(grants) and all(each.at <= deadline for each in first):
