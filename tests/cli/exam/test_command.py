@@ -67,9 +67,13 @@ def test_the_exit_code_and_the_json_say_what_failed(failing: Result) -> None:
 
 
 def test_junit_counts_scenarios_and_says_why_one_failed(failing: Result, folder: Path) -> None:
-    suite = ET.parse(folder / "exam.xml").getroot()[0]  # noqa: S314  # our own
+    root = ET.parse(folder / "exam.xml").getroot()  # noqa: S314  # our own
+    suite = root[0]
 
     assert failing.exit_code == 1
+    # All that Jenkins' schema allows here.
+    assert set(root.attrib) == {"name", "tests", "failures", "errors", "time"}
+    assert set(suite.attrib) - set(root.attrib) == {"skipped", "timestamp", "hostname"}
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     [why] = suite.iter("failure")
     assert "expected: " in (why.text or "")
@@ -119,8 +123,8 @@ def test_the_examination_of_a_handler_that_asks_nothing_ends_early_and_says_what
     assert "has asked nothing in any scenario. Check" in told.stdout
     assert "; 31 were not played." in told.stdout
     assert "reaches no grade" in told.stdout
-    root = ET.parse(tmp_path / "exam.xml").getroot()  # noqa: S314  # our own
-    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("33", "2", "31")
+    suite = ET.parse(tmp_path / "exam.xml").getroot()[0]  # noqa: S314  # our own
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("33", "2", "31")
     assert "these were not begun: " in (tmp_path / "exam.html").read_text(encoding="utf-8")
 
 
