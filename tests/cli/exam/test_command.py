@@ -113,12 +113,13 @@ def test_the_examination_of_a_handler_that_asks_nothing_ends_early_and_says_what
     told = exam(
         *("--isolation", "none", "--at-once", "1", "--patience", "0.1"),
         *("--junit", str(tmp_path / "exam.xml"), "--html", str(tmp_path / "exam.html")),
-        *("--", "sh", "-c", "echo no network >&2", "{endpoint}"),
+        *("--", "sh", "-c", "printf 'no\\033network\\n' >&2", "{endpoint}"),
     )
 
     assert told.exit_code == 1
     assert "it exited with 0" in told.stdout
-    assert "the handler prints: no network" in told.stdout
+    # S14: it must not steer the terminal it is shown on.
+    assert "the handler prints: no\ufffdnetwork" in told.stdout
     assert told.stdout.count("  risk      ") == 1
     assert "has asked nothing in any scenario. Check" in told.stdout
     assert "; 31 were not played." in told.stdout

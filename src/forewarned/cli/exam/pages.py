@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from forewarned.cli.wording import plain
 from forewarned.scenarios.examination import Outcome
 from forewarned.scenarios.formats.narrative import leading_to, seconds
 from forewarned.scenarios.model import Scenario
@@ -83,10 +84,10 @@ def _failure(report: Report) -> Iterator[str]:
         if finding.standing is not Standing.BROKEN:
             continue
         yield f"  expected  {finding.title}"
-        yield f"  seen      {click.style(finding.why, fg='red')}"
+        yield f"  seen      {click.style(plain(finding.why), fg='red')}"
         for line in leading_to(finding, report.observations, scenario):
             often = f" ({line.times} times)" if line.times > 1 else ""
-            yield f"            {seconds(line.at):>7} {line.text}{often}"
+            yield f"            {seconds(line.at):>7} {plain(line.text)}{often}"
     if scenario.fact:
         yield f"  fact      {scenario.fact}"
     if scenario.risk:

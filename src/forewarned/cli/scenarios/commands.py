@@ -9,7 +9,7 @@ import msgspec
 
 from forewarned.cli.failures import CommandError, ExitCode, UsageError
 from forewarned.cli.session import Session, with_session
-from forewarned.cli.wording import count
+from forewarned.cli.wording import count, plain
 from forewarned.config.durations import format_duration
 from forewarned.scenarios.account import account
 from forewarned.scenarios.file import ScenarioFileError, load
@@ -85,7 +85,9 @@ def run(session: Session, file: Path, vm: str | None, patience: float, folder: P
     for title in unseen:
         click.echo(f"not looked at: {title}", err=True)
     report = asyncio.run(_play(session, read, patience=patience, folder=folder))
-    click.echo(_as_json(report) if session.is_json else account(report))
+    lines = [_as_json(report)] if session.is_json else map(plain, account(report).splitlines())
+    for line in lines:
+        click.echo(line)
     if not report.is_passed:
         click.get_current_context().exit(ExitCode.REFUSED)
 
@@ -113,7 +115,7 @@ async def _play(session: Session, read: Scenario, *, patience: float, folder: Pa
     def tell(observation: Observation) -> None:
         if line := sentence(observation, read):
             at = timedelta(seconds=round(observation.at.total_seconds()))
-            click.echo(f"{at}  {line}", err=True)
+            click.echo(f"{at}  {plain(line)}", err=True)
 
     try:
         async with RunningStage(session.control) as stage:
