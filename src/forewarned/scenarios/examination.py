@@ -30,8 +30,8 @@ from forewarned.scenarios.stages.in_process import EmulatorStage
 
 METADATA: Final = Address("169.254.169.254", 80)
 """Where a VM on Azure finds the service."""
-_SILENT: Final = 2
-"""In so many scenarios a handler may ask nothing. Then no other is begun: it would say the same."""
+_ENOUGH: Final = 2
+"""Scenarios in which a handler gets nothing from the service, after which no other is begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Outcome:
 
     reports: tuple[Report, ...]
     unplayed: tuple[Scenario, ...]
-    """Those that were not begun, because the handler asks nothing."""
+    """Those that were not begun, because the handler got nothing from the service."""
     grade: Grade | None
     """The highest that was reached; None for none."""
     is_graded: bool
@@ -91,21 +91,22 @@ async def examine(
 ) -> list[Report]:
     """The reports, in the order of the scenarios.
 
-    Of a handler that asks nothing, only of the first scenarios. Raises NamespaceError, StageError,
-    SandboxError.
+    Of a handler that asks nothing, or is always refused, only of the first scenarios. Raises
+    NamespaceError, StageError, SandboxError.
     """
     turns = asyncio.Semaphore(at_once)
-    has_asked = False
+    is_served = False
     ended = 0
 
     def hear(observation: Observation) -> None:
-        nonlocal has_asked
-        has_asked = has_asked or isinstance(observation.fact, Request)
+        nonlocal is_served
+        if isinstance(observation.fact, Request) and observation.fact.is_answered:
+            is_served = True
 
     async def take_turn(scenario: Scenario) -> Report | None:
         nonlocal ended
         async with turns:
-            if ended >= _SILENT and not has_asked:
+            if ended >= _ENOUGH and not is_served:
                 return None
             tell(Started(scenario=scenario))
             report = await _played(scenario, examinee, patience, hear)

@@ -129,6 +129,22 @@ def test_the_examination_of_a_handler_that_asks_nothing_ends_early_and_says_what
     assert "these were not begun: " in (tmp_path / "exam.html").read_text(encoding="utf-8")
 
 
+def test_the_examination_of_a_handler_that_is_always_refused_ends_early_and_says_why() -> None:
+    ask = (
+        "import os, urllib.request as r\nr.urlopen(os.environ['URL'] + '/metadata/scheduledevents')"
+    )
+
+    told = exam(
+        *("--isolation", "none", "--at-once", "1", "--patience", "0.1", "--endpoint-env", "URL"),
+        *("--", sys.executable, "-c", ask),
+    )
+
+    assert told.exit_code == 1
+    assert "Every request of the handler was refused, in any scenario:\n- GET " in told.stdout
+    assert "Required metadata header not specified) (2 times)" in told.stdout
+    assert "; 31 were not played." in told.stdout
+
+
 def test_a_file_of_ones_own_is_played_and_gives_no_grade(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(

@@ -1,17 +1,20 @@
 """What an examination prints."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
 
-from forewarned.cli.wording import plain
+from forewarned.cli.wording import count, plain
 from forewarned.scenarios.examination import Outcome
 from forewarned.scenarios.formats.narrative import leading_to, seconds
+from forewarned.scenarios.judgement.wording import request_words
 from forewarned.scenarios.model import Scenario
 from forewarned.scenarios.observations import Request
 from forewarned.scenarios.report import Report, Standing
 
+_SHOWN: Final = 3
 _SILENCE: Final = (
     "The handler has asked nothing in any scenario. Check",
     "- whether it runs at all: above is how it ended, if it did, and what it printed;",
@@ -48,15 +51,16 @@ def scenario_line(report: Report) -> str:
 
 
 def print_outcome(outcome: Outcome) -> None:
-    is_silent = _is_silent(outcome)
-    # If it asks nothing at all, each failure is the same.
-    for report in outcome.failed[:1] if is_silent else outcome.failed:
+    requests = _requests(outcome)
+    is_served = any(each.is_answered for each in requests)
+    # If it gets nothing at all, each failure is the same.
+    for report in outcome.failed if is_served else outcome.failed[:1]:
         click.echo()
         for line in _failure(report):
             click.echo(line)
-    if is_silent:
+    if not is_served:
         click.echo()
-        for line in _SILENCE:
+        for line in _refused(requests) if requests else _SILENCE:
             click.echo(line)
     total = len(outcome.reports) + len(outcome.unplayed)
     passed = len(outcome.reports) - len(outcome.failed)
@@ -70,10 +74,20 @@ def print_outcome(outcome: Outcome) -> None:
         click.echo(click.style(reached, fg="red" if grade is None else "green", bold=True))
 
 
-def _is_silent(outcome: Outcome) -> bool:
-    return not any(
-        isinstance(each.fact, Request) for report in outcome.reports for each in report.observations
-    )
+def _requests(outcome: Outcome) -> list[Request]:
+    return [
+        each.fact
+        for report in outcome.reports
+        for each in report.observations
+        if isinstance(each.fact, Request)
+    ]
+
+
+def _refused(requests: Sequence[Request]) -> Iterator[str]:
+    """The commonest first: the last may be what a scenario made go wrong."""
+    yield "Every request of the handler was refused, in any scenario:"
+    for words, times in Counter(map(request_words, requests)).most_common(_SHOWN):
+        yield f"- {plain(words)} ({count(times, 'time')})"
 
 
 def _failure(report: Report) -> Iterator[str]:

@@ -51,7 +51,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     scenarios: list[ExaminedScenario]
     unplayed: list[str]
-    """Scenarios that were not begun, because the handler asked nothing in those before."""
+    """Scenarios not begun, because the handler got nothing from the service in those before."""
 
 
 def examination(outcome: Outcome) -> Examination:
