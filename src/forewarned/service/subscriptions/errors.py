@@ -35,6 +35,15 @@ class SubscriptionOfSettingsError(RefusalError, category=Category.CONFLICT, fiel
         self.name = name
 
 
+class SecretInFileError(RefusalError, category=Category.CONFLICT, field="name"):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"subscription {name!r} has no secret of its own to replace: it has those of a file, or"
+            " its target takes none"
+        )
+        self.name = name
+
+
 class TooManySubscriptionsError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, most: int) -> None:
         super().__init__(f"there are already {most} subscriptions, the maximum: remove some")

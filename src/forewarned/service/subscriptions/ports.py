@@ -17,6 +17,7 @@ from forewarned.service.subscriptions.model import (
     Message,
     Subscription,
 )
+from forewarned.service.subscriptions.outcomes import Outcome
 
 
 class SubscriptionListings(Protocol):
@@ -98,3 +99,9 @@ class PublishingTransaction(Protocol):
 
     def forget_undelivered(self, *, before: datetime) -> int:
         """Remove what was given up before then. Returns how many there were."""
+
+
+class Messenger(Protocol):
+    """Delivers messages to the targets of subscriptions."""
+
+    async def deliver(self, message: Message, subscription: Subscription) -> Outcome: ...
