@@ -75,6 +75,9 @@ class PublishingTransaction(Protocol):
         Until then, or until it has ended the claim, `by` alone may deliver them.
         """
 
+    def renew_claims(self, keys: Collection[DeliveryKey], *, by: str, until: datetime) -> None:
+        """Those that nobody else has taken over."""
+
     def claimed(self, keys: Collection[DeliveryKey], *, by: str) -> list[Delivery]:
         """Those of them whose claims nobody else has taken over."""
 

@@ -247,6 +247,14 @@ class PublishingWrites(Subscriptions):
             )
         return claimed
 
+    def renew_claims(self, keys: Collection[DeliveryKey], *, by: str, until: datetime) -> None:
+        for key in keys:
+            self._writable.write(
+                """UPDATE deliveries SET claimed_until = ?
+                   WHERE number = ? AND subscription = ? AND claimed_by = ?""",
+                (micros(until), key.number, key.subscription, by),
+            )
+
     def claimed(self, keys: Collection[DeliveryKey], *, by: str) -> list[Delivery]:
         found = self._all(
             f"""{_DELIVERIES} WHERE claimed_by = ?

@@ -1,0 +1,36 @@
+"""Delivers messages by the target that each subscription has, made once for as long as it stays."""
+
+from typing import NamedTuple
+
+from forewarned.publishing.ports import MakeTarget, Target
+from forewarned.service.subscriptions.model import Message, Subscription
+from forewarned.service.subscriptions.outcomes import Later, Outcome
+from forewarned.service.subscriptions.targets import Shape, TargetSpec
+
+
+class _Made(NamedTuple):
+    spec: TargetSpec
+    shape: Shape
+    target: Target
+
+
+class TargetMessenger:
+    def __init__(self, make_target: MakeTarget) -> None:
+        self._make_target = make_target
+        self._made: dict[str, _Made] = {}
+
+    async def deliver(self, message: Message, subscription: Subscription) -> Outcome:
+        try:
+            target = self._target(subscription)
+        except ValueError as error:
+            # Whoever changes the subscription gets the message after all.
+            return Later(reason=str(error))
+        return await target.deliver(message, subscription)
+
+    def _target(self, subscription: Subscription) -> Target:
+        made = self._made.get(subscription.name)
+        if made is None or made[:2] != (subscription.target, subscription.shape):
+            target = self._make_target(subscription)
+            made = _Made(subscription.target, subscription.shape, target)
+            self._made[subscription.name] = made
+        return made.target

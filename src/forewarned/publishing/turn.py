@@ -1,0 +1,171 @@
+"""One turn of the publisher: a transaction that records what came of attempts, and begins others.
+
+Nodes take turns, one at a time. Invariants: what has left the outbox is queued for every
+subscription that it is for, in the same transaction; and what became of an attempt counts only
+while its claim is held, because otherwise another node makes the same attempt.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from forewarned.publishing import retries
+from forewarned.service.ports import Transaction
+from forewarned.service.subscriptions.model import (
+    Delivery,
+    DeliveryKey,
+    DeliveryState,
+    Subscription,
+    SubscriptionState,
+)
+from forewarned.service.subscriptions.outcomes import Outcome
+
+CLAIM: Final = timedelta(seconds=20)
+"""How long a claim holds without being renewed: so soon are those of a killed node taken over."""
+MOST: Final = 16
+"""Attempts at a time."""
+_MOST_EACH: Final = 8
+"""Of one subscription: a target that answers slowly must not keep the others waiting."""
+_MOST_FAILING: Final = 1
+"""Of one whose last attempt failed: its target may take its whole time limit to say nothing."""
+_BATCH: Final = 256
+"""Messages from the outbox in one turn."""
+_AT_ONCE: Final = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempted:
+    key: DeliveryKey
+    outcome: Outcome
+    jitter: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What this publisher has under way when a turn begins."""
+
+    by: str
+    """The node."""
+    attempted: Sequence[Attempted] = ()
+    under_way: Collection[DeliveryKey] = ()
+    failing: Collection[str] = ()
+    """Subscriptions whose last attempt failed."""
+    resumes: bool = False
+    """Whether the node has just started: what it had claimed before is free again."""
+    first: int = 0
+    """Which subscription is looked at first, if there are more than there is room for."""
+    forget_after: timedelta | None = None
+    """How long undelivered messages are kept; None to leave that for another turn."""
+
+
+class Turn(NamedTuple):
+    claimed: Sequence[tuple[Delivery, Subscription]]
+    given_up: Sequence[Delivery]
+    again: timedelta | None
+    """When there is something to do; None if that is not known."""
+    is_on: bool
+    """Whether there is a subscription."""
+
+
+def take_turn(tx: Transaction, standing: Standing) -> Turn:
+    tx.lock_publishing()
+    if standing.resumes:
+        tx.release_deliveries(by=standing.by)
+    given_up = _settle(tx, standing)
+    if standing.under_way:
+        tx.renew_claims(standing.under_way, by=standing.by, until=tx.real_now + CLAIM)
+    subscriptions = {each.name: each for each in tx.subscriptions()}
+    taken = _fan_out(tx, subscriptions)
+    active = [name for name, each in subscriptions.items() if _is_active(each)]
+    wanted = _wanted(active, standing)
+    claimed = tx.claim_deliveries(wanted, by=standing.by, until=tx.real_now + CLAIM)
+    if standing.forget_after is not None:
+        tx.forget_undelivered(before=tx.real_now - standing.forget_after)
+    return Turn(
+        claimed=[(each, subscriptions[each.subscription]) for each in claimed],
+        given_up=given_up,
+        again=_AT_ONCE if taken == _BATCH else _again(tx, active, wanted, claimed, standing.by),
+        is_on=bool(subscriptions),
+    )
+
+
+def take_leave(tx: Transaction, standing: Standing) -> None:
+    """The last turn: others may claim what was not finished."""
+    tx.lock_publishing()
+    _settle(tx, standing)
+    tx.release_deliveries(by=standing.by)
+
+
+def _is_active(subscription: Subscription) -> bool:
+    return subscription.state is SubscriptionState.ACTIVE
+
+
+def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
+    """Returns what was given up."""
+    if not standing.attempted:
+        return []
+    keys = {each.key for each in standing.attempted}
+    held = {each.key: each for each in tx.claimed(keys, by=standing.by)}
+    given_up, delivered, failed = [], Counter[str](), Counter[str]()
+    errors: dict[str, str] = {}
+    for each in standing.attempted:
+        delivery = held.get(each.key)
+        if delivery is None:
+            continue
+        left = retries.after(delivery, each.outcome, jitter=each.jitter, now=tx.real_now)
+        if left is None:
+            tx.end_delivery(delivery)
+            delivered[delivery.subscription] += 1
+            continue
+        tx.put_delivery(left)
+        failed[delivery.subscription] += 1
+        errors[delivery.subscription] = left.last_error
+        if left.state is DeliveryState.UNDELIVERED:
+            given_up.append(left)
+    for name in sorted({*delivered, *failed}):
+        tx.note_health(
+            name, delivered=delivered[name], failed=failed[name], error=errors.get(name, "")
+        )
+    return given_up
+
+
+def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> int:
+    """Returns how many messages there were, up to a batch."""
+    messages = tx.take_outbox(limit=_BATCH)
+    for message in messages:
+        matching = [each.name for each in subscriptions.values() if each.filter.matches(message)]
+        tx.queue(message, matching)
+    return len(messages)
+
+
+def _wanted(active: Sequence[str], standing: Standing) -> dict[str, int]:
+    """How many deliveries of each subscription may be begun now."""
+    room = MOST - len(standing.under_way)
+    busy = Counter(key.subscription for key in standing.under_way)
+    # In another order each time, so that none is always the last.
+    place = standing.first % len(active) if active else 0
+    wanted: dict[str, int] = {}
+    names = [*active[place:], *active[:place]]
+    for left, name in zip(range(len(names), 0, -1), names, strict=True):
+        most = _MOST_FAILING if name in standing.failing else _MOST_EACH
+        share = min(max(-(-room // left), 1), most - busy[name], room)
+        if share > 0:
+            wanted[name] = share
+            room -= share
+    return wanted
+
+
+def _again(
+    tx: Transaction,
+    active: Sequence[str],
+    wanted: Mapping[str, int],
+    claimed: Sequence[Delivery],
+    by: str,
+) -> timedelta | None:
+    """Those for which there was no room begin when an attempt has ended."""
+    got = Counter(each.subscription for each in claimed)
+    idle = [name for name in active if name in wanted and got[name] < wanted[name]]
+    instant = tx.next_delivery_at(idle, by=by) if idle else None
+    return None if instant is None else max(instant - tx.real_now, _AT_ONCE)
