@@ -32,6 +32,7 @@ PAGES = [
     "/sets",
     "/sets/new",
     "/history",
+    "/subscriptions",
 ]
 
 

@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "faults": "commands.faults",
         "tasks": "hosts.tasks",
         "sources": "hosts.sources",
+        "subscription": "subscriptions.commands",
         "nodes": "stores.nodes",
         "host": "hosts.commands",
         "reset": "commands.reset",

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from forewarned.cli.failures import ADVICE, CommandError, RefusedError
 from forewarned.cli.wording import listing, plain
 from forewarned.control.v1 import wire
+from forewarned.control.v1.subscriptions.wire import SubscriptionList
 
 if TYPE_CHECKING:
     from forewarned.cli.connection import Control
@@ -179,3 +180,8 @@ def open_event_ids(control: "Control") -> list[str]:
 
 def fault_ids(control: "Control") -> list[str]:
     return [fault.id for fault in control.get("/v1/faults").read(wire.Faults).faults]
+
+
+def subscription_names(control: "Control") -> list[str]:
+    found = control.get("/v1/subscriptions").read(SubscriptionList).subscriptions
+    return [each.name for each in found]

@@ -14,7 +14,14 @@ from typing_extensions import override
 
 from forewarned.cli.credentials import credentials_of
 from forewarned.cli.failures import CommandError
-from forewarned.cli.lookup import fault_ids, host_names, open_event_ids, scope_ids, vm_names
+from forewarned.cli.lookup import (
+    fault_ids,
+    host_names,
+    open_event_ids,
+    scope_ids,
+    subscription_names,
+    vm_names,
+)
 from forewarned.cli.session import control_address
 from forewarned.cli.wording import plain
 from forewarned.clock import wall_clock
@@ -131,6 +138,7 @@ complete_host = _completer(host_names)
 complete_scope = _completer(scope_ids)
 complete_event = _completer(open_event_ids)
 complete_fault = _completer(fault_ids)
+complete_subscription = _completer(subscription_names)
 
 
 class _Stray(click.Argument):

@@ -42,6 +42,9 @@ _DONE: Final[Mapping[str, str]] = {
     "sent": "Done. The result is here, and in the history.",
     "nothing": "Done. It caused no event.",
     "saved": "Saved.",
+    "tested": "The test message was delivered.",
+    "redelivered": "What was not delivered is tried again now.",
+    "removed": "Removed.",
     "upgraded": "The instances are on the latest model, or being upgraded to it.",
 }
 
@@ -64,6 +67,7 @@ class Pages:
             instant=instant,
             iso=iso,
             span=format_duration,
+            whole_span=whole_span,
             until=until,
             short=lambda text: text[:_SHORT_ID],
             segment=lambda text: quote(text, safe=""),
@@ -147,6 +151,11 @@ def local(text: str, *, is_end: bool = False) -> str:
 def ahead(moment: datetime, now: datetime) -> timedelta:
     """How long until then, in whole seconds."""
     return timedelta(seconds=int((moment - now).total_seconds()))
+
+
+def whole_span(length: timedelta) -> str:
+    """Without the parts of a second, which say nothing of what has been waiting."""
+    return format_duration(timedelta(seconds=int(length.total_seconds())))
 
 
 def until(moment: datetime, now: datetime) -> str:

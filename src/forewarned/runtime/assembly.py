@@ -18,6 +18,8 @@ from forewarned.core.copying import replace
 from forewarned.core.ids import EventId
 from forewarned.core.model import Document, EventType
 from forewarned.metadata.http.responses import Rendered, render
+from forewarned.publishing.messenger import TargetMessenger
+from forewarned.publishing.targets.kinds import make_target
 from forewarned.runtime import logs
 from forewarned.runtime.settings import Mode, Settings
 from forewarned.service.board import Board
@@ -44,7 +46,10 @@ from forewarned.service.ports import Following, Observer, SharedStore, Snapshot,
 from forewarned.service.records import Commit, News
 from forewarned.service.requests.watch import RequestWatch
 from forewarned.service.sources.intake import Sources
+from forewarned.service.subscriptions.subscriptions import Subscriptions
 from forewarned.service.use_cases import Basis, UseCases
+from forewarned.targets.addresses import Reach
+from forewarned.targets.signatures import SECRET_BYTES, new_secret
 
 Clock = SystemClock | VirtualClock
 
@@ -126,11 +131,13 @@ class Application:
         faults: Faults | None = None,
         shared: SharedStore | None = None,
         guest_return: timedelta = LIMIT,
+        reach: Reach = Reach.LOOPBACK,
     ) -> None:
         """`timings` are those of the simulated actuator; None where operators complete events.
 
         `guest_return` is how long the guest of a restarted VM may take to read again.
         Without `faults` none can be injected. `shared` is the store, if other nodes use it too.
+        `reach` is where messages of subscriptions may go.
         """
         self.clock = clock
         self._shared = shared
@@ -145,6 +152,7 @@ class Application:
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
         readiness = MemoryReadiness(engine, now=wall_clock)
         drains = HostDrains(engine, rules, basis.new_event_id)
+        self._messenger = TargetMessenger(partial(make_target, reach=reach))
         self.use_cases = UseCases(
             engine=engine,
             basis=basis,
@@ -158,6 +166,13 @@ class Application:
             readiness=readiness if shared is None else shared.readiness,
             fleet=Fleet(engine, activation, basis.address_range, large=large),
             sources=Sources(engine),
+            subscriptions=Subscriptions(
+                engine,
+                self._messenger,
+                real_now=wall_clock,
+                new_id=basis.new_id,
+                new_secret=_new_secret,
+            ),
             faults=faults or Faults(allowed=False),
             requests=RequestWatch(allowed=faults is not None and faults.allowed),
             clock_control=ClockControl(clock, movable, self._record_time),
@@ -292,6 +307,10 @@ def _new_event_id() -> EventId:
 
 def _new_id() -> str:
     return str(uuid.uuid4())
+
+
+def _new_secret() -> str:
+    return new_secret(secrets.token_bytes(SECRET_BYTES))
 
 
 def new_session_id() -> str:

@@ -22,6 +22,7 @@ from forewarned.service.lifecycle.tasks import Tasks
 from forewarned.service.readiness import Readiness
 from forewarned.service.requests.watch import RequestWatch
 from forewarned.service.sources.intake import Sources
+from forewarned.service.subscriptions.subscriptions import Subscriptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class UseCases:
     readiness: Readiness
     fleet: Fleet
     sources: Sources
+    subscriptions: Subscriptions
     faults: Faults
     requests: RequestWatch
     clock_control: ClockControl

@@ -48,6 +48,9 @@ async def addresses(console: ConsoleClient) -> list[tuple[str, str, Role]]:
     console.http.headers["Authorization"] = f"Bearer {token_of(Role.ADMIN)}"
     event = {"type": "Reboot", "resources": ["web"]}
     [made] = (await console.http.post("/v1/events", json=event)).json()["events"]
+    # Of the name that is filled in for VMs.
+    target = {"kind": "webhook", "url": "http://127.0.0.1:9/"}
+    await console.http.post("/v1/subscriptions", json={"name": "web", "target": target})
     await sign_in(console, Role.ADMIN)
     edited = re.search(r"/sets/edit(\?id=[^\"]*)", await console.see("/sets"))
     assert edited is not None

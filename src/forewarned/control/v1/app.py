@@ -34,6 +34,7 @@ from forewarned.control.v1.shared_changes import SharedChanges
 from forewarned.control.v1.sources import operations as sources
 from forewarned.control.v1.sources.requests import ReportListing
 from forewarned.control.v1.sources.wire import SourceChanges
+from forewarned.control.v1.subscriptions import operations as subscriptions
 from forewarned.control.v1.tasks import operations as tasks
 from forewarned.control.v1.tasks.requests import ClaimTasks
 from forewarned.control.v1.tasks.wire import ClaimedTasks
@@ -182,6 +183,24 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         replies=(SourceChanges,),
     ),
     delete("/v1/sources/{name}", sources.forget_source, needs=Role.ADMIN),
+    # --- who else is told
+    create("/v1/subscriptions", subscriptions.add_subscription, needs=Role.ADMIN),
+    read("/v1/subscriptions", subscriptions.list_subscriptions),
+    read("/v1/subscriptions/{name}", subscriptions.show_subscription),
+    operation(
+        "PUT", "/v1/subscriptions/{name}", subscriptions.change_subscription, needs=Role.ADMIN
+    ),
+    delete("/v1/subscriptions/{name}", subscriptions.remove_subscription, needs=Role.ADMIN),
+    read("/v1/subscriptions/{name}/deliveries", subscriptions.list_deliveries),
+    write("/v1/subscriptions/{name}/test", subscriptions.test_subscription, needs=Role.MAINTAINER),
+    write(
+        "/v1/subscriptions/{name}/pause", subscriptions.pause_subscription, needs=Role.MAINTAINER
+    ),
+    write(
+        "/v1/subscriptions/{name}/resume", subscriptions.resume_subscription, needs=Role.MAINTAINER
+    ),
+    write("/v1/subscriptions/{name}/redeliver", subscriptions.redeliver, needs=Role.MAINTAINER),
+    write("/v1/subscriptions/{name}/rotate", subscriptions.rotate_secret, needs=Role.ADMIN),
     # --- what happened, and what happens
     read("/v1/history", events.list_history),
     Operation(

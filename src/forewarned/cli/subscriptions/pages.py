@@ -1,0 +1,178 @@
+"""Subscriptions and their deliveries as people read them."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from forewarned.cli.tables import frameless
+from forewarned.cli.wording import TYPE_STYLES, ago, ahead, count, listing, plain, span
+from forewarned.control.v1.subscriptions.wire import (
+    AddedSubscription,
+    ShownDelivery,
+    ShownHealth,
+    ShownSubscription,
+)
+from forewarned.service.subscriptions.condition import Condition
+from forewarned.service.subscriptions.model import DeliveryState, SubscriptionState
+
+_STYLES: Final = {
+    Condition.HEALTHY: "green",
+    Condition.FAILING: "bold red",
+    Condition.PAUSED: "yellow",
+}
+
+
+def list_page(found: Sequence[ShownSubscription], *, now: datetime) -> Iterator[RenderableType]:
+    if not found:
+        yield "no subscriptions: 'forewarned subscription add NAME URL' adds one"
+        return
+    table = frameless("Name", "Health", "Target", "Delivered", "Pending", "Undelivered")
+    for each in found:
+        table.add_row(
+            plain(each.name),
+            _health_words(each, now=now),
+            plain(each.target.place),
+            f"{each.health.delivered:,}",
+            f"{each.health.pending:,}",
+            Text(f"{each.health.undelivered:,}", "red" if each.health.undelivered else ""),
+        )
+    yield table
+
+
+def show_page(
+    found: ShownSubscription, deliveries: Sequence[ShownDelivery], *, now: datetime
+) -> Iterator[RenderableType]:
+    health = found.health
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for label, words in (
+        ("Subscription", Text.assemble(plain(found.name), "  ", _health_words(found, now=now))),
+        ("Target", _target_words(found)),
+        ("Shape", plain(found.shape.kind)),
+        ("Messages", filter_words(found)),
+        ("Kept by", "the settings file" if found.origin == "settings" else "operators"),
+        ("Delivered", _delivered_words(health, now=now)),
+        ("Failed", _failed_words(health, now=now)),
+        ("Pending", _pending_words(health)),
+        ("Undelivered", f"{health.undelivered:,}"),
+    ):
+        table.add_row(Text(label, "bold"), words)
+    yield table
+    if deliveries:
+        yield ""
+        yield from delivery_page(deliveries, now=now)
+    if health.undelivered:
+        yield ""
+        yield f"To try them again:  forewarned subscription redeliver {plain(found.name)}"
+
+
+def delivery_page(found: Sequence[ShownDelivery], *, now: datetime) -> Iterator[RenderableType]:
+    if not found:
+        yield "every message was delivered"
+        return
+    table = frameless("Number", "Message", "VMs", "Tries", "State", "Error")
+    for each in found:
+        table.add_row(
+            str(each.number),
+            Text.assemble(
+                (each.event_type, TYPE_STYLES.get(each.event_type, "")), f" {each.status}"
+            ),
+            listing(each.vms),
+            str(each.attempts),
+            _delivery_words(each, now=now),
+            plain(each.error),
+        )
+    yield table
+
+
+def added_page(added: AddedSubscription) -> Iterator[RenderableType]:
+    found = added.subscription
+    yield plain(
+        f"added {found.name}: {filter_words(found)}, as {found.shape.kind}, to {found.target.place}"
+    )
+    if added.secret is not None:
+        yield from _secret_lines(added.secret)
+    yield ""
+    yield f"To try it:  forewarned subscription test {plain(found.name)}"
+
+
+def rotated_page(added: AddedSubscription) -> Iterator[RenderableType]:
+    found = added.subscription
+    yield plain(f"messages to {found.name} are signed with {count(found.target.secrets, 'secret')}")
+    yield from _secret_lines(added.secret or "")
+
+
+def _secret_lines(secret: str) -> Iterator[RenderableType]:
+    yield ""
+    # Alone on its line, so that it can be copied.
+    yield secret
+    yield ""
+    yield "Give this secret to the receiver. It is shown only now."
+    yield "How to verify messages with it: docs/publishing.md, 'Receive and verify'"
+
+
+def state_page(found: ShownSubscription) -> Iterator[RenderableType]:
+    if found.state is SubscriptionState.PAUSED:
+        yield f"{plain(found.name)} is paused: messages are kept until it is resumed"
+    else:
+        waiting = count(found.health.pending, "message")
+        yield f"{plain(found.name)} is active, with {waiting} to deliver"
+
+
+def filter_words(found: ShownSubscription) -> str:
+    wanted = found.filter
+    parts = [
+        ("types", wanted.types),
+        ("statuses", wanted.statuses),
+        ("sources", wanted.sources),
+        ("scopes", wanted.scopes),
+        ("VMs", wanted.vms),
+    ]
+    words = [f"{name} {listing(values)}" for name, values in parts if values]
+    return "; ".join(words) or "all messages"
+
+
+def _health_words(found: ShownSubscription, *, now: datetime) -> Text:
+    words, health = str(found.condition), found.health
+    if found.condition is Condition.HEALTHY and health.last_delivered_at is not None:
+        words += f", {ago(health.last_delivered_at, now)}"
+    if found.condition is Condition.FAILING:
+        words += f", behind by {span(health.lag.length)}"
+    return Text(words, _STYLES.get(found.condition, ""))
+
+
+def _target_words(found: ShownSubscription) -> str:
+    words = f"{found.target.kind} at {found.target.place}"
+    signed = count(found.target.secrets, "secret")
+    return plain(f"{words}, signed with {signed}" if found.target.secrets else words)
+
+
+def _delivered_words(health: ShownHealth, *, now: datetime) -> str:
+    if health.last_delivered_at is None:
+        return "nothing yet"
+    return f"{health.delivered:,}, last {ago(health.last_delivered_at, now)}"
+
+
+def _failed_words(health: ShownHealth, *, now: datetime) -> str:
+    if health.last_failed_at is None:
+        return "no attempt"
+    words = f"{count(health.failed, 'attempt')}, last {ago(health.last_failed_at, now)}"
+    return plain(f"{words}: {health.last_error}")
+
+
+def _pending_words(health: ShownHealth) -> str:
+    if not health.pending:
+        return "0"
+    return f"{health.pending:,}, the oldest for {span(health.lag.length)}"
+
+
+def _delivery_words(each: ShownDelivery, *, now: datetime) -> Text:
+    if each.state is DeliveryState.UNDELIVERED:
+        when = "" if each.given_up_at is None else f", {ago(each.given_up_at, now)}"
+        return Text(f"given up{when}", "red")
+    if each.due_at is None:
+        return Text("waits for the one before")
+    return Text("due" if each.due_at <= now else f"again {ahead(each.due_at, now)}")

@@ -1,0 +1,112 @@
+"""The operations of `/v1/subscriptions`."""
+
+from forewarned.control.http.operations import Asked
+from forewarned.control.v1.request_wire import Nothing
+from forewarned.control.v1.services import Services
+from forewarned.control.v1.subscriptions import requests, wire
+from forewarned.service.subscriptions.outcomes import Delivered
+from forewarned.service.subscriptions.subscriptions import Subscriptions
+from forewarned.service.subscriptions.targets import Webhook
+
+
+async def add_subscription(
+    services: Services, asked: Asked[requests.AddSubscription, Nothing]
+) -> wire.AddedSubscription:
+    """Send messages of events to a target, from now on."""
+    wanted = asked.body.declared(asked.body.name)
+    added = await _of(services).add(wanted, by=asked.by)
+    return wire.added(await _of(services).show(added.name), wire.new_secret(added, wanted.target))
+
+
+async def list_subscriptions(
+    services: Services, _: Asked[Nothing, Nothing]
+) -> wire.SubscriptionList:
+    """Who is told of events, and how the deliveries fare."""
+    found = await _of(services).show_all()
+    return wire.SubscriptionList(subscriptions=tuple(map(wire.shown, found)))
+
+
+async def show_subscription(
+    services: Services, asked: Asked[Nothing, Nothing]
+) -> wire.ShownSubscription:
+    """One subscription, and how its deliveries fare."""
+    return wire.shown(await _of(services).show(asked.path["name"]))
+
+
+async def change_subscription(
+    services: Services, asked: Asked[requests.ChangeSubscription, Nothing]
+) -> wire.AddedSubscription:
+    """Change target, shape and filter; without secrets a webhook keeps those it has."""
+    name, wanted = asked.path["name"], asked.body.declared(asked.path["name"])
+    former = (await _of(services).show(name)).subscription
+    changed = await _of(services).change(
+        name, target=wanted.target, shape=wanted.shape, filter=wanted.filter, by=asked.by
+    )
+    is_signed = isinstance(former.target, Webhook) and former.target.secrets
+    secret = None if is_signed else wire.new_secret(changed, wanted.target)
+    return wire.added(await _of(services).show(name), secret)
+
+
+async def remove_subscription(
+    services: Services, asked: Asked[Nothing, Nothing]
+) -> wire.ShownSubscription:
+    """Send nothing more, and remove what was not delivered."""
+    name = asked.path["name"]
+    gone = await _of(services).show(name)
+    await _of(services).remove(name, by=asked.by)
+    return wire.shown(gone)
+
+
+async def pause_subscription(
+    services: Services, asked: Asked[Nothing, Nothing]
+) -> wire.ShownSubscription:
+    """Stop delivering, and keep messages until it is resumed."""
+    name = asked.path["name"]
+    await _of(services).pause(name, by=asked.by)
+    return wire.shown(await _of(services).show(name))
+
+
+async def resume_subscription(
+    services: Services, asked: Asked[Nothing, Nothing]
+) -> wire.ShownSubscription:
+    """Deliver again, what was kept first."""
+    name = asked.path["name"]
+    await _of(services).resume(name, by=asked.by)
+    return wire.shown(await _of(services).show(name))
+
+
+async def rotate_secret(
+    services: Services, asked: Asked[Nothing, Nothing]
+) -> wire.AddedSubscription:
+    """Sign a webhook's messages with a new secret, and with the one before until the next time."""
+    name = asked.path["name"]
+    changed = await _of(services).replace_secret(name, by=asked.by)
+    return wire.added(await _of(services).show(name), wire.newest_secret(changed))
+
+
+async def test_subscription(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Tested:
+    """Send a test message now, and say what came of it."""
+    outcome = await _of(services).test(asked.path["name"], by=asked.by)
+    if isinstance(outcome, Delivered):
+        return wire.Tested(delivered=True, reason="")
+    return wire.Tested(delivered=False, reason=outcome.reason)
+
+
+async def redeliver(
+    services: Services, asked: Asked[requests.Redeliver, Nothing]
+) -> wire.Redelivered:
+    """Try again now what was given up, and what waits for its next attempt."""
+    name, numbers = asked.path["name"], asked.body.numbers
+    return wire.Redelivered(messages=await _of(services).redeliver(name, numbers, by=asked.by))
+
+
+async def list_deliveries(
+    services: Services, asked: Asked[Nothing, requests.DeliveriesQuery]
+) -> wire.DeliveryList:
+    """Messages that are on their way or were given up, the oldest first."""
+    found = await _of(services).deliveries(asked.query.filter(asked.path["name"]))
+    return wire.DeliveryList(deliveries=tuple(map(wire.shown_delivery, found)))
+
+
+def _of(services: Services) -> Subscriptions:
+    return services.use_cases.subscriptions

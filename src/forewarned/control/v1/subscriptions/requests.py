@@ -1,0 +1,130 @@
+"""What `/v1/subscriptions` is asked with: bodies and query parameters.
+
+Files of the server can be named in its settings only: here a name would tell what is there.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from forewarned.control.http.errors import BadRequestError
+from forewarned.control.v1.request_wire import Ask, Limit, RowId, Text
+from forewarned.control.v1.wire import about
+from forewarned.core.model import EventSource, EventType
+from forewarned.service.subscriptions import model
+from forewarned.service.subscriptions.subscriptions import Declared
+from forewarned.service.subscriptions.tables import AppriseTable, ShapeTable, WebhookTable
+from forewarned.service.subscriptions.targets import Shape, ShapeName
+
+_Patterns = Annotated[tuple[Text, ...], msgspec.Meta(max_length=100)]
+
+
+class WebhookTarget(Ask, frozen=True, tag_field="kind", tag="webhook"):
+    """An HTTP service."""
+
+    url: Text
+    secrets: Annotated[
+        tuple[Text, ...],
+        about("what messages are signed with, the newest first; without any one is made"),
+    ] = ()
+    ca: Annotated[
+        str, about("the certificates that sign the service's own, as PEM, if not well known")
+    ] = ""
+
+    def table(self) -> WebhookTable:
+        return WebhookTable(url=self.url, secrets=self.secrets, ca=self.ca)
+
+
+class AppriseTarget(Ask, frozen=True, tag_field="kind", tag="apprise"):
+    """A chat, a mailbox or a pager, through Apprise."""
+
+    url: Annotated[Text, about("Apprise's, such as `slack://…`")]
+
+    def table(self) -> AppriseTable:
+        return AppriseTable(url=self.url)
+
+
+class ShapeOf(Ask, frozen=True):
+    """What messages look like."""
+
+    kind: ShapeName = ShapeName.CLOUDEVENTS
+    template: Annotated[str, about("the text, for `template`: Jinja2")] = ""
+    content_type: Annotated[str | None, about("what the text is, for `template`")] = None
+    every_scope: Annotated[
+        bool, about("for `event-grid`: also scopes whose policy does not ask for it")
+    ] = False
+
+    def shape(self) -> Shape:
+        return ShapeTable(
+            kind=self.kind,
+            template=self.template,
+            content_type=self.content_type,
+            every_scope=self.every_scope,
+        ).shape()
+
+
+class FilterOf(Ask, frozen=True):
+    """Which messages are sent. What is empty takes all."""
+
+    types: tuple[EventType, ...] = ()
+    statuses: tuple[model.PublishedStatus, ...] = ()
+    sources: tuple[EventSource, ...] = ()
+    scopes: Annotated[_Patterns, about("ids of scopes, with `*`, `?` and `[…]` as in a shell")] = ()
+    vms: Annotated[_Patterns, about("names of VMs, likewise: one that matches is enough")] = ()
+
+    def filter(self) -> model.Filter:
+        return model.Filter(
+            types=frozenset(self.types),
+            statuses=frozenset(self.statuses),
+            sources=frozenset(self.sources),
+            scopes=self.scopes,
+            vms=self.vms,
+        )
+
+
+class ChangeSubscription(Ask, frozen=True):
+    """All of a subscription but its name: what is left out is as for a new one.
+
+    A webhook keeps its secrets, unless others are given.
+    """
+
+    target: WebhookTarget | AppriseTarget
+    shape: ShapeOf = ShapeOf()
+    filter: FilterOf = FilterOf()
+
+    def declared(self, name: str) -> Declared:
+        """Raises BadRequestError."""
+        try:
+            shape = self.shape.shape()
+        except ValueError as error:
+            raise BadRequestError(str(error), field="shape") from error
+        try:
+            table = self.target.table()
+            table.refuse(shape)
+        except ValueError as error:
+            raise BadRequestError(str(error), field="target") from error
+        return Declared(name=name, target=table.target(), shape=shape, filter=self.filter.filter())
+
+
+class AddSubscription(ChangeSubscription, frozen=True, kw_only=True):
+    """A subscription. Without a shape it is sent CloudEvents, and without a filter all there is."""
+
+    name: Annotated[Text, about("lower-case letters, digits, `-`, `_` and `.`")]
+
+
+class Redeliver(Ask, frozen=True):
+    numbers: Annotated[
+        tuple[RowId, ...],
+        msgspec.Meta(max_length=10_000, description="of which messages; of all without any"),
+    ] = ()
+
+
+class DeliveriesQuery(Ask, frozen=True):
+    state: model.DeliveryState | None = None
+    after: Annotated[RowId, about("only messages with higher numbers")] | None = None
+    limit: Annotated[Limit, about("if there are more, the oldest are listed")] = 100
+
+    def filter(self, name: str) -> model.DeliveryFilter:
+        return model.DeliveryFilter(
+            subscription=name, state=self.state, after=self.after or 0, limit=self.limit
+        )
