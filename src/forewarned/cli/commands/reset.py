@@ -14,7 +14,7 @@ from forewarned.control.v1 import wire
 @click.command()
 @with_session
 def reset(session: Session) -> None:
-    """Reset an emulator to its state at startup, between two tests.
+    """Reset an emulator to its state at startup, as between tests.
 
     Afterwards the fleet is as declared, no event is open, there are no faults, no VM counts as
     reading, and the clock runs as fast as at startup. Time does not go back, incarnations keep

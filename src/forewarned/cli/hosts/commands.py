@@ -22,7 +22,7 @@ from forewarned.control.v1 import wire
 
 @click.group(commands=[list_hosts, drain, status, undrain])
 def host() -> None:
-    """Empty and prepare the hosts of VMs, and serve their VMs there."""
+    """Empty and prepare hosts of VMs, and serve their VMs there."""
 
 
 @host.command()

@@ -47,7 +47,7 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_subscript
 
 @click.group()
 def subscription() -> None:
-    """Tell others of events: web services, chats, mailboxes and pagers.
+    """Tell web services, chats and pagers of events.
 
     A subscription says where messages go, what they look like, and which events they are of. Each
     message is delivered at least once, those of a scope in order.
