@@ -42,7 +42,7 @@ def section(path: tuple[str, ...]) -> str:
 def test_every_command_and_every_flag_is_in_the_manual(path: tuple[str, ...]) -> None:
     written = section(path)
     # The manual has a page for settings, and settings have a test that it is complete.
-    settings = {setting.flag for setting in SETTINGS if path[-1] in {"serve", "settings"}}
+    settings = {setting.flag for setting in SETTINGS if path[-1] in {"serve", "settings", "doctor"}}
     flags = {
         flag
         for parameter in ALL[path].params

@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "serve": "commands.serve",
         "settings": "commands.serve",
+        "doctor": "doctor.command",
         "run": "commands.run",
         "exam": "exam.command",
         "scenario": "scenarios.commands",

@@ -56,6 +56,12 @@ def noting(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return note
 
 
+def trust_unless_given(context: click.Context, ca: Path) -> None:
+    """Trust a server by this certificate, if it is there and no other was given."""
+    if ca.is_file():
+        context.meta.setdefault(_CA, ca)
+
+
 def _token_file_option() -> Callable[[F], F]:
     return click.option(
         "--token-file",

@@ -170,7 +170,7 @@ async def declare_fleet(
     use_cases = application.use_cases
     files = Startup(plan=given)
     if given is None:
-        files = load_startup(_files(settings), is_known=await use_cases.fleet.applied_once())
+        files = load_startup(given_files(settings), is_known=await use_cases.fleet.applied_once())
     plan = files.plan
     if plan is None and settings.mode is Mode.EMULATOR:
         plan = demo_fleet()
@@ -183,7 +183,8 @@ async def declare_fleet(
     return plan
 
 
-def _files(settings: Settings) -> list[Path]:
+def given_files(settings: Settings) -> list[Path]:
+    """The fleet file and the start-up files, in the order that they count in."""
     fleet = [] if settings.fleet is None else [settings.fleet]
     return fleet + ([] if settings.startup is None else startup_files(settings.startup))
 

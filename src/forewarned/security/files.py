@@ -119,6 +119,21 @@ def locked_or_refused(path: Path) -> Iterator[None]:
         yield
 
 
+def lock_holder(path: Path) -> str | None:
+    """What the lock file says of the process that holds it; None if none does."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        _flock(file, blocking=False)
+    except BlockingIOError:
+        return os.pread(file, 32, 0).decode(errors="replace").strip()
+    finally:
+        os.close(file)
+    return None
+
+
 @contextmanager
 def _lock_file(path: Path) -> Iterator[int]:
     # It stays when the lock is released: removing it would be a race. No program that this one

@@ -133,6 +133,11 @@ def check(files: CertificateFiles, *, now: datetime) -> None:
         )
 
 
+def expires_at(path: Path) -> datetime:
+    """When the first certificate of the file does. Raises CertificateError."""
+    return _certificate(path).not_valid_after_utc
+
+
 def _certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificates(_content(path))[0]

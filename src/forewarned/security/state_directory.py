@@ -84,9 +84,17 @@ def _refuse_shared(folder: Path, found: os.stat_result) -> None:
     )
 
 
+def exposed_files(folder: Path) -> list[Path]:
+    """The server's files that other users can read."""
+    return [path for path in _private_files(folder) if _is_open(path)]
+
+
+def _private_files(folder: Path) -> list[Path]:
+    return [path for pattern in _PRIVATE for path in folder.glob(pattern)]
+
+
 def _close_files(folder: Path) -> None:
-    files = (path for pattern in _PRIVATE for path in folder.glob(pattern))
-    closed = [path.name for path in files if _close(path)]
+    closed = [path.name for path in _private_files(folder) if _close(path)]
     if closed:
         _log.warning(
             "other users could read files of this server; closed them",
@@ -97,11 +105,15 @@ def _close_files(folder: Path) -> None:
 def _close(path: Path) -> bool:
     """Whether it was open to others. Files of other users are left to them."""
     found = path.lstat()
-    is_open = found.st_mode & _OTHERS and not stat.S_ISLNK(found.st_mode)
-    if not is_open or os.geteuid() not in {0, found.st_uid}:
+    if not _is_open(path) or os.geteuid() not in {0, found.st_uid}:
         return False
     path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
     return True
+
+
+def _is_open(path: Path) -> bool:
+    found = path.lstat()
+    return bool(found.st_mode & _OTHERS) and not stat.S_ISLNK(found.st_mode)
 
 
 def _name(user: int) -> str:

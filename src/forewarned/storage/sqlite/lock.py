@@ -4,8 +4,14 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from forewarned.security.files import InUseError, locked_or_refused
+from forewarned.security.files import InUseError, lock_holder, locked_or_refused
 from forewarned.storage.errors import StoreInUseError, UnwritableDirectoryError
+
+
+def holder_of(path: Path) -> str | None:
+    """The process that has the database open, without asking for it; None if none has."""
+    path = path.resolve()
+    return lock_holder(path.with_name(f"{path.name}.lock"))
 
 
 @contextlib.contextmanager

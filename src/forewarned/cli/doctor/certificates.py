@@ -1,0 +1,67 @@
+"""Certificates: whether they can be used, and for how long."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from forewarned.cli.doctor.finding import Finding, problem, warning
+from forewarned.runtime.settings import Settings
+from forewarned.security.certificates import CA_FILE, SERVER_FILE, CertificateError
+from forewarned.security.server_tls import CertificateFiles, check, expires_at
+
+_SOON: Final = timedelta(days=14)
+_OTHERS: Final = 0o077
+
+
+def of_certificates(settings: Settings, *, now: datetime) -> Iterator[Finding]:
+    if settings.tls_certificate is not None and settings.tls_key is not None:
+        files = CertificateFiles(certificate=settings.tls_certificate, key=settings.tls_key)
+        yield from _of_operators(files, now=now)
+        return
+    for name in (SERVER_FILE, CA_FILE):
+        if (path := settings.data.absolute() / name).is_file():
+            yield from _of_own(path, now=now)
+
+
+def _of_operators(files: CertificateFiles, *, now: datetime) -> Iterator[Finding]:
+    where = str(files.certificate)
+    try:
+        check(files, now=now)
+    except CertificateError as error:
+        yield problem("certificate_unusable", where=where, what=str(error))
+        return
+    if (left := expires_at(files.certificate) - now) < _SOON:
+        yield warning(
+            "certificate_expires",
+            where=where,
+            what=f"it expires in {_days(left)}",
+            todo="Renew it, and replace the two files. The running server takes them.",
+        )
+    if files.key.stat().st_mode & _OTHERS:
+        yield warning(
+            "key_open",
+            where=str(files.key),
+            what="other users can read this private key",
+            todo=f"Run `chmod 600 {files.key}`. If others may have read it, get a new one.",
+        )
+
+
+def _of_own(path: Path, *, now: datetime) -> Iterator[Finding]:
+    try:
+        left = expires_at(path) - now
+    except CertificateError as error:
+        yield problem("certificate_unusable", where=str(path), what=str(error))
+        return
+    if left < _SOON:
+        what = f"it expires in {_days(left)}" if left > timedelta(0) else "it has expired"
+        yield warning(
+            "certificate_expires",
+            where=str(path),
+            what=what,
+            todo="Restart the server, which renews it. Clients have to trust a new authority anew.",
+        )
+
+
+def _days(left: timedelta) -> str:
+    return "less than a day" if left.days < 1 else f"{left.days} days"

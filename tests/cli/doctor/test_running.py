@@ -1,0 +1,98 @@
+"""`forewarned doctor` beside a server that runs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarned.cli.doctor import listeners, machine, state_directory
+from forewarned.core.model import Resource
+from forewarned.runtime.settings import load
+from tests.cli.served import Served, invoke, serving
+from tests.end_to_end.server_process import serving as emulator
+
+CLAIM = {"actuator": "rack1", "holder": "hv-a:1", "limit": 9}
+DOWN = {"attempt": 1, "error": "no answer", "unharmed": False}
+
+
+def rack1(_: Resource) -> str:
+    return "rack1"
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving(actuator_of=rack1) as made:
+        yield made
+
+
+def findings(served: Served, *flags: str) -> dict[str, Any]:  # JSON, which tests look into
+    done = invoke("doctor", "--json", "--control", served.address, *flags)
+    return {each["code"]: each for each in json.loads(done.stdout)["findings"]}
+
+
+def test_a_task_that_is_stuck_and_an_event_that_takes_too_long_are_named(served: Served) -> None:
+    event_id = served.schedule("web", type="Freeze")
+    served.start(served.steered.post(f"/v1/events/{event_id}/approve")).result()
+    served.start(served.steered.post("/v1/tasks/claim", CLAIM)).result()
+    served.start(served.steered.post(f"/v1/tasks/{event_id}/web/fail", DOWN)).result()
+    served.run("clock", "step", "2h")
+
+    found = findings(served)
+
+    assert found["task_stuck"]["what"] == "no answer"
+    assert found["event_overdue"]["where"] == f"event {event_id}"
+    assert not {"not_running", "port_taken", "server_silent"} & set(found)
+
+
+def test_tasks_that_no_one_claims_are_named_with_their_actuator(served: Served) -> None:
+    event_id = served.schedule("web", type="Freeze")
+    served.start(served.steered.post(f"/v1/events/{event_id}/approve")).result()
+    served.run("clock", "step", "3m")
+
+    assert findings(served)["tasks_unclaimed"]["where"] == "actuator rack1"
+
+
+def test_settings_that_the_running_server_does_not_have_are_named(
+    served: Served, tmp_path: Path
+) -> None:
+    (tmp_path / "forewarned.toml").write_text('clock = "60x"\n')
+
+    found = findings(served, "--config", str(tmp_path / "forewarned.toml"))
+
+    assert (
+        found["settings_changed"]["what"] == "clock is 60x here, and paused in the running server"
+    )
+
+
+def test_another_server_at_the_address_is_named(tmp_path: Path) -> None:
+    with emulator(tmp_path, "--workers", "0") as server:
+        control = ("--control", server.control)
+        other = invoke("doctor", "--json", *control, "--data", str(tmp_path / "ours"))
+        same = invoke("doctor", "--json", *control, "--data", str(server.data))
+
+    assert "another Forewarned server listens there" in other.stdout
+    assert json.loads(same.stdout)["ok"], same.stdout
+
+
+# --- what can't be broken here -------------------------------------------------------------------
+
+
+def test_a_full_disk_is_named_before_it_is_full() -> None:
+    nearly = [each.code for each in state_directory.of_space(Path("/data"), 500 << 20)]
+    full = [each.code for each in state_directory.of_space(Path("/data"), 1 << 20)]
+
+    assert (nearly, full) == (["disk_nearly_full"], ["disk_full"])
+    assert not list(state_directory.of_space(Path("/data"), 5 << 30))
+
+
+def test_too_few_open_files_and_a_free_running_clock_are_a_services_to_worry_about() -> None:
+    service = load(flags={"mode": "service"}, environ={}).settings
+    emulator = load(flags={}, environ={}).settings
+
+    assert [each.code for each in listeners.of_open_files(service, 1024)] == ["few_open_files"]
+    assert [each.code for each in machine.of_clock(service, 5)] == ["clock_unsynchronised"]
+    assert not list(listeners.of_open_files(emulator, 1024))
+    assert not list(machine.of_clock(emulator, 5))
+    assert not list(machine.of_clock(service, 0))
