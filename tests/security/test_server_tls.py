@@ -171,6 +171,16 @@ def test_a_bad_new_pair_is_refused_once_and_the_old_one_kept(
     assert tls.context() is not before
 
 
+def test_it_says_when_the_certificate_that_it_shows_expires(place: Place) -> None:
+    tls = place.tls()
+    before = tls.expires_at()
+    place.renew("two", ends_at=NOW + DAY * 30)
+    place.seconds += 2
+
+    assert before == NOW + DAY * 90
+    assert tls.expires_at() == NOW + DAY * 30
+
+
 def test_files_that_change_one_after_the_other_are_no_mistake(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:

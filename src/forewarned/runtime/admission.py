@@ -5,6 +5,7 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from forewarned.clock import wall_clock
 from forewarned.console.ended_sessions import EndedSessions
@@ -48,6 +49,10 @@ class Admission:
     @property
     def arm_tls(self) -> Tls:
         return _no_tls if self.tls is None else self.tls.context
+
+    def certificate_expires_at(self) -> datetime | None:
+        """None where no listener presents one."""
+        return None if self.tls is None else self.tls.expires_at()
 
     @property
     def ca_file(self) -> str | None:

@@ -77,6 +77,7 @@ class Edges:
             metadata_url=self.addresses.metadata_url,
             arm_url=self.addresses.arm_url,
             ca_file=admission.ca_file,
+            certificate_expires_at=admission.certificate_expires_at,
             data_folder=str(settings.data.absolute()),
             settings_listing=self.resolved.listing(),
             # With TLS, clients use the name in the certificate.

@@ -66,6 +66,11 @@ class ServerTls:
             self._look()
         return self._context
 
+    def expires_at(self) -> datetime:
+        """When the certificate that connections are shown does."""
+        self.context()
+        return self._expires_at
+
     def _look(self) -> None:
         found = _mark(self.files)
         if found == self._seen:
@@ -89,6 +94,7 @@ class ServerTls:
 
     def _load(self) -> ssl.SSLContext:
         check(self.files, now=self._now())
+        ends_at = expires_at(self.files.certificate)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             context.load_cert_chain(self.files.certificate, self.files.key)
@@ -96,6 +102,7 @@ class ServerTls:
             raise CertificateError(
                 f"{self.files.certificate} and {self.files.key} can't be used for TLS ({error})"
             ) from error
+        self._expires_at = ends_at
         return context
 
 

@@ -104,7 +104,15 @@ class Metrics:
             "forewarned_store_unknown_outcomes",
             "Commits of which it could not be found out whether they were made.",
         )
+        self._certificate = gauge(
+            "forewarned_certificate_expiry_timestamp_seconds",
+            "When the certificate that this server presents expires, in seconds since 1970; 0 if it"
+            " has none.",
+        )
         self._counted = CommitCounts(0, 0)
+
+    def certificate_expires(self, at: datetime | None) -> None:
+        self._certificate.set(0 if at is None else at.timestamp())
 
     def add(self, counts: Mapping[str, int]) -> None:
         """What a metadata listener has counted since it was last asked."""

@@ -65,6 +65,7 @@ async def show_metrics(services: Services, request: Request, _: Admitted) -> Res
         lambda s: (s.census(), s.task_counts(), s.drains())
     )
     services.metrics.add(services.take_counts())
+    services.metrics.certificate_expires(services.certificate_expires_at())
     services.metrics.add_nodes(await services.nodes.show(), services.nodes.commit_counts)
     now = services.use_cases.clock_control.show().now
     services.metrics.add_sources(await services.use_cases.sources.show(), now=now)

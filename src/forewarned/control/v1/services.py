@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from starlette.requests import HTTPConnection
 
@@ -40,6 +41,8 @@ class Services:
     """Where ARM is served; None where it is not."""
     ca_file: str | None = None
     """The certificate that its clients are to trust."""
+    certificate_expires_at: Callable[[], datetime | None] = lambda: None
+    """When the certificate that listeners present does; None where they present none."""
     data_folder: str = ""
     metrics: Metrics = field(default_factory=Metrics)
     take_counts: Callable[[], Mapping[str, int]] = dict
