@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "serve": "commands.serve",
         "settings": "commands.serve",
         "doctor": "doctor.command",
+        "init": "init.command",
         "run": "commands.run",
         "exam": "exam.command",
         "scenario": "scenarios.commands",

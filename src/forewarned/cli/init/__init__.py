@@ -1,0 +1,1 @@
+"""`forewarned init`: commented files to begin with."""
