@@ -36,6 +36,14 @@ both = pytest.mark.parametrize(
 )
 
 
+# For what a keeper does in the same way in both.
+either = pytest.mark.parametrize(
+    "isolated",
+    [False, pytest.param(True, marks=[needs_namespaces, pytest.mark.thorough])],
+    ids=["shared", "isolated"],
+)
+
+
 @asynccontextmanager
 async def a_sandbox(isolated: bool) -> AsyncIterator[Sandbox]:
     async with asyncio.timeout(LONG):
@@ -106,7 +114,7 @@ print('worn out', flush=True)
     [
         pytest.param(STUBBORN, marks=pytest.mark.thorough),
         DAEMON,
-        FORKING,
+        pytest.param(FORKING, marks=pytest.mark.thorough),
         BREEDING,
         pytest.param(
             BREEDING.replace("os._exit(0)", "os._exit(0)\n    os.setsid()"),
@@ -217,7 +225,7 @@ async def test_a_program_ends_even_if_its_keeper_is_killed_with_what_guards_it()
     await end_lost(sandbox)
 
 
-@both
+@either
 async def test_a_sandbox_without_its_keeper_says_so(isolated: bool) -> None:
     sandbox = await Sandbox(is_isolated=isolated).__aenter__()
 
@@ -276,7 +284,7 @@ def test_nothing_outlives_an_examination_that_is_killed(isolated: bool, tmp_path
         assert opened.read() == b""
 
 
-@both
+@either
 async def test_an_exit_code_is_told_and_a_signal_is_its_number_below_zero(isolated: bool) -> None:
     async with a_sandbox(isolated) as sandbox:
         exiting = await sandbox.start(["sh", "-c", "exit 3"], variables={})
@@ -289,7 +297,7 @@ async def test_an_exit_code_is_told_and_a_signal_is_its_number_below_zero(isolat
     assert await rest(exiting) == await rest(killed) == b""
 
 
-@both
+@either
 async def test_a_program_that_can_not_be_run_is_told_apart(isolated: bool) -> None:
     async with a_sandbox(isolated) as sandbox:
         with pytest.raises(ProgramError, match="no-such-program") as why:
@@ -300,7 +308,7 @@ async def test_a_program_that_can_not_be_run_is_told_apart(isolated: bool) -> No
         assert not why.value.is_missing
 
 
-@both
+@either
 async def test_variables_are_added_and_removed(
     isolated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,7 +321,7 @@ async def test_variables_are_added_and_removed(
         assert await rest(program) == b"1 none\n"
 
 
-@both
+@either
 async def test_a_program_is_asked_to_end_and_may_say_good_bye(isolated: bool) -> None:
     words = ["sh", "-c", "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 1 & wait; done"]
 
