@@ -4,6 +4,7 @@ import asyncio
 import random
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from forewarned.scenarios.catalogue import standard
 from forewarned.scenarios.examination import Examinee, examine, grade_of
 from forewarned.scenarios.handlers.command import CommandLine
 from forewarned.scenarios.model import Grade
-from forewarned.scenarios.report import Report
+from forewarned.scenarios.report import Finding, Report, Standing
 from tests.scenarios.flawed_handler import FLAWS
 from tests.scenarios.sandboxes import needs_namespaces
 
@@ -70,6 +71,27 @@ def shell(script: str) -> list[str]:
 
 def python(script: str) -> list[str]:
     return [sys.executable, "-c", script]
+
+
+def graded(grade: Grade, *, passed: bool) -> Report:
+    standing = Standing.HELD if passed else Standing.BROKEN
+    return Report(
+        scenario=next(each for each in SCENARIOS.values() if each.grade is grade),
+        findings=(Finding(expectation=None, title="it", standing=standing),),
+        observations=(),
+        took=timedelta(0),
+    )
+
+
+def test_a_grade_needs_all_of_it_and_all_of_the_grades_before() -> None:
+    essential, robust, exemplary = (graded(grade, passed=True) for grade in Grade)
+    no_essential, no_robust, _ = (graded(grade, passed=False) for grade in Grade)
+
+    assert grade_of([essential, robust, exemplary]) is Grade.EXEMPLARY
+    assert grade_of([essential, robust, no_robust, exemplary]) is Grade.ESSENTIAL
+    assert grade_of([no_essential, robust, exemplary]) is None
+    # None of the robust ones was played, so nothing is known of them.
+    assert grade_of([essential, exemplary]) is Grade.ESSENTIAL
 
 
 HANGING = shell("exec sleep 36000.{mark}")

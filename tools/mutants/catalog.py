@@ -7,6 +7,7 @@ from tools.mutants.edges import EDGES
 from tools.mutants.hypervisors import HYPERVISORS
 from tools.mutants.mutant import Mutant
 from tools.mutants.nodes import NODES
+from tools.mutants.scenarios import SCENARIOS
 from tools.mutants.sources import SOURCES
 
 CORE: Final = "tests/core"
@@ -395,4 +396,5 @@ MUTANTS: Final = (
     *ACTUATORS,
     *HYPERVISORS,
     *SOURCES,
+    *SCENARIOS,
 )

@@ -107,7 +107,7 @@ def test_what_can_not_be_examined_is_refused_with_the_choices_there_are(tmp_path
         assert choice in not_told.stderr
 
 
-def test_the_examination_of_a_handler_that_asks_nothing_ends_early_and_says_what_to_check(
+def test_a_silent_handler_is_not_examined_further_and_told_what_to_check(
     tmp_path: Path,
 ) -> None:
     told = exam(
@@ -129,7 +129,7 @@ def test_the_examination_of_a_handler_that_asks_nothing_ends_early_and_says_what
     assert "these were not begun: " in (tmp_path / "exam.html").read_text(encoding="utf-8")
 
 
-def test_the_examination_of_a_handler_that_is_always_refused_ends_early_and_says_why() -> None:
+def test_a_handler_that_is_always_refused_is_not_examined_further_and_told_why() -> None:
     ask = (
         "import os, urllib.request as r\nr.urlopen(os.environ['URL'] + '/metadata/scheduledevents')"
     )

@@ -15,7 +15,7 @@ from forewarned.scenarios.account import account
 from forewarned.scenarios.file import ScenarioFileError, load
 from forewarned.scenarios.formats.narrative import sentence
 from forewarned.scenarios.model import Scenario
-from forewarned.scenarios.observations import Observation
+from forewarned.scenarios.observations import HandlerStarted, Observation
 from forewarned.scenarios.report import Report
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -113,6 +113,9 @@ async def _play(session: Session, read: Scenario, *, patience: float, folder: Pa
     from forewarned.scenarios.ports import StageError
 
     def tell(observation: Observation) -> None:
+        # The operator starts it, and knows when.
+        if isinstance(observation.fact, HandlerStarted):
+            return
         if line := sentence(observation, read):
             at = timedelta(seconds=round(observation.at.total_seconds()))
             click.echo(f"{at}  {plain(line)}", err=True)
