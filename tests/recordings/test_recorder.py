@@ -6,7 +6,8 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,8 @@ def record(path: Path, *exchanges: Exchange, limit: int = LIMIT) -> None:
     with appending(path, limit=limit, anonymous=False) as file:
         recorder = Recorder(file, None)
         recorder.begin(NOON, endpoint="http://10.0.0.4", api_version="2020-07-01", vm="web_0")
-        for exchange in exchanges:
-            recorder.take(exchange)
+        for second, exchange in enumerate(exchanges):
+            recorder.take(replace(exchange, at=NOON + timedelta(seconds=second)))
         recorder.stop(NOON)
 
 

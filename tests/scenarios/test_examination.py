@@ -35,7 +35,8 @@ ALSO = {
 
 
 async def examined(*names: str, flaw: str = "") -> list[Report]:
-    words = [sys.executable, str(HANDLER), *([flaw] if flaw else [])]
+    # Without what is installed, which takes longer to find than the handler to start.
+    words = [sys.executable, "-IS", str(HANDLER), *([flaw] if flaw else [])]
     examinee = Examinee(
         # Without namespaces, which not every machine allows.
         command=CommandLine(words=words),
@@ -70,7 +71,7 @@ def shell(script: str) -> list[str]:
 
 
 def python(script: str) -> list[str]:
-    return [sys.executable, "-c", script]
+    return [sys.executable, "-ISc", script]
 
 
 def graded(grade: Grade, *, passed: bool) -> Report:

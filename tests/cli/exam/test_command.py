@@ -48,7 +48,8 @@ def failing(folder: Path) -> Result:
         *("--isolation", "none", "--endpoint-env", "FOREWARNED_ENDPOINT"),
         *("--only", "unknown-fields", "--only", "user-restart"),
         *("--junit", str(folder / "exam.xml"), "--html", str(folder / "exam.html")),
-        *("--patience", "3", "--json", "--", sys.executable, str(HANDLER), "unknown-fields"),
+        *("--patience", "3", "--json"),
+        *("--", sys.executable, "-IS", str(HANDLER), "unknown-fields"),
     )
 
 
@@ -131,12 +132,15 @@ def test_a_silent_handler_is_not_examined_further_and_told_what_to_check(
 
 def test_a_handler_that_is_always_refused_is_not_examined_further_and_told_why() -> None:
     ask = (
-        "import os, urllib.request as r\nr.urlopen(os.environ['URL'] + '/metadata/scheduledevents')"
+        "import os, http.client\n"
+        "service = http.client.HTTPConnection(os.environ['URL'].removeprefix('http://'))\n"
+        "service.request('GET', '/metadata/scheduledevents')\n"
+        "service.getresponse()"
     )
 
     told = exam(
         *("--isolation", "none", "--at-once", "1", "--patience", "0.1", "--endpoint-env", "URL"),
-        *("--", sys.executable, "-c", ask),
+        *("--", sys.executable, "-ISc", ask),
     )
 
     assert told.exit_code == 1
@@ -154,7 +158,7 @@ def test_a_file_of_ones_own_is_played_and_gives_no_grade(tmp_path: Path) -> None
 
     passed = exam(
         *("--isolation", "none", "--endpoint-env", "FOREWARNED_ENDPOINT", "--patience", "3"),
-        *("--scenario", str(file), "--", sys.executable, str(HANDLER)),
+        *("--scenario", str(file), "--", sys.executable, "-IS", str(HANDLER)),
     )
 
     assert passed.exit_code == 0

@@ -111,7 +111,7 @@ async def test_a_handler_that_becomes_a_daemon_still_runs(tmp_path: Path) -> Non
 
 async def test_a_flood_of_output_is_cut_and_does_not_stop_the_handler(tmp_path: Path) -> None:
     script = f"import sys; sys.stdout.write('x' * 79 + '\\n'); sys.stdout.write(('y' * 79 + '\\n') * {2 * MOST // 80}); sys.stdout.flush(); print('done', file=sys.stderr)"
-    async with handler(sys.executable, "-c", script) as (child, told):
+    async with handler(sys.executable, "-ISc", script) as (child, told):
         await child.start(endpoint(tmp_path), told)
         await told.until(lambda: child.exit_code == 0)
 
@@ -121,7 +121,7 @@ async def test_a_flood_of_output_is_cut_and_does_not_stop_the_handler(tmp_path: 
 
 
 async def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
-    async with handler(sys.executable, "-c", "print('x' * 50000)") as (child, told):
+    async with handler(sys.executable, "-ISc", "print('x' * 50000)") as (child, told):
         await child.start(endpoint(tmp_path), told)
         await told.until(lambda: child.exit_code == 0)
 

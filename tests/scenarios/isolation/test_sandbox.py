@@ -127,7 +127,7 @@ async def test_nothing_that_a_handler_has_started_outlives_a_kill(
     isolated: bool, script: str
 ) -> None:
     async with a_sandbox(isolated) as sandbox:
-        program = await sandbox.start([sys.executable, "-c", script], variables={})
+        program = await sandbox.start([sys.executable, "-ISc", script], variables={})
         await printed(program, b"up\n")
 
         await sandbox.kill()
@@ -163,7 +163,7 @@ async def test_a_keeper_that_does_not_end_is_ended_with_all_of_its_namespace(
 ) -> None:
     monkeypatch.setattr(sandbox_module, "_PATIENCE", timedelta(milliseconds=50))
     sandbox = await Sandbox(is_isolated=True).__aenter__()
-    program = await sandbox.start([sys.executable, "-c", STUBBORN], variables={})
+    program = await sandbox.start([sys.executable, "-ISc", STUBBORN], variables={})
     await printed(program, b"up\n")
     # Stopped, it does not read that it is to end.
     os.killpg(sandbox._keeper.pid, signal.SIGSTOP)
@@ -200,7 +200,7 @@ async def test_nothing_outlives_a_keeper_that_is_killed(isolated: bool) -> None:
     sandbox = await Sandbox(is_isolated=isolated).__aenter__()
     programs = []
     for script in (STUBBORN, DAEMON, FORKING):
-        program = await sandbox.start([sys.executable, "-c", script], variables={})
+        program = await sandbox.start([sys.executable, "-ISc", script], variables={})
         await printed(program, b"up\n")
         programs.append(program)
 
@@ -216,7 +216,7 @@ async def test_nothing_outlives_a_keeper_that_is_killed(isolated: bool) -> None:
 @on_linux
 async def test_a_program_ends_even_if_its_keeper_is_killed_with_what_guards_it() -> None:
     sandbox = await Sandbox(is_isolated=False).__aenter__()
-    program = await sandbox.start([sys.executable, "-c", STUBBORN], variables={})
+    program = await sandbox.start([sys.executable, "-ISc", STUBBORN], variables={})
     await printed(program, b"up\n")
 
     os.killpg(sandbox._keeper.pid, signal.SIGKILL)
@@ -245,7 +245,7 @@ async def test_a_sandbox_without_its_keeper_says_so(isolated: bool) -> None:
 async def test_nothing_outlives_its_sandbox(isolated: bool) -> None:
     async with a_sandbox(isolated) as sandbox:
         programs = [
-            await sandbox.start([sys.executable, "-c", script], variables={})
+            await sandbox.start([sys.executable, "-ISc", script], variables={})
             for script in (STUBBORN, DAEMON, FORKING)
         ]
         for program in programs:
@@ -354,7 +354,7 @@ async def test_an_isolated_program_has_a_network_and_a_host_name_of_its_own() ->
             # Once more, as after a restart of the service.
             served = asyncio.create_task(serve_once(sandbox))
             await asyncio.sleep(0)
-            program = await sandbox.start([sys.executable, "-c", ASKING], variables={})
+            program = await sandbox.start([sys.executable, "-ISc", ASKING], variables={})
             assert await rest(program) == b"hello\n\n"
             assert await served == METADATA
         named = await sandbox.start(["uname", "-n"], variables={})
@@ -395,11 +395,11 @@ async def test_a_user_who_is_not_root_has_isolated_sandboxes_too() -> None:
             async with a_sandbox(isolated=True) as sandbox:
                 served = asyncio.create_task(serve_once(sandbox))
                 await asyncio.sleep(0)
-                program = await sandbox.start([sys.executable, "-c", ASKING], variables={})
+                program = await sandbox.start([sys.executable, "-ISc", ASKING], variables={})
                 print(await rest(program), await served)
                 who = await sandbox.start(["id", "-u"], variables={})
                 print(await rest(who))
-                daemon = await sandbox.start([sys.executable, "-c", DAEMON], variables={})
+                daemon = await sandbox.start([sys.executable, "-ISc", DAEMON], variables={})
                 await printed(daemon, b"up\\n")
             print(await rest(daemon))
 
