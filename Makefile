@@ -1,7 +1,7 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
 .PHONY: help venv az run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
-	bench-smoke dist docs mutants screenshots constraints clean FORCE
+	bench-smoke deb dist docs mutants screenshots constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -93,8 +93,13 @@ lint: .venv/.dev
 	$(BIN)/lint-imports
 	$(BIN)/pytest --quiet tests/test_tree.py
 
+# What users run on systems that our tests don't.
+ELSEWHERE_TOO := $(addprefix src/forewarned/,client agent testing cli/agent)
+
 types: .venv/.dev
 	$(BIN)/mypy $(CODE)
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 $(ELSEWHERE_TOO)
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin $(ELSEWHERE_TOO)
 
 fmt: .venv/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff check --fix $(CODE)
@@ -108,6 +113,9 @@ bench-smoke: .venv/.dev ## see in half a minute that no figure has collapsed
 
 dist: .venv/.dev ## build what users install into dist/, the same bytes each time
 	@$(BIN)/python -m tools.release $(ARGS)
+
+deb: .venv/.dev ## build the Debian packages of agent and server into dist/
+	@$(BIN)/python -m tools.release agent-deb server-deb
 
 docs: .venv/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

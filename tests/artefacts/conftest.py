@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.artefacts.debian_base import make_base
 from tools.release.python_distributions import build_sdist, build_wheel
+from tools.release.pyz import build_pyz
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +22,14 @@ def wheel(dist: Path) -> Path:
 @pytest.fixture(scope="session")
 def sdist(dist: Path) -> Path:
     return build_sdist(dist)
+
+
+@pytest.fixture(scope="session")
+def pyz(dist: Path) -> Path:
+    return build_pyz(dist)
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small Debian, as a tar."""
+    return make_base(tmp_path_factory.mktemp("base"))

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from tools.release.python_distributions import ROOT, build_sdist, build_wheel, unpack_sdist
+from tools.release.pyz import build_pyz
 
 
 def test_the_sdist_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
@@ -35,3 +36,7 @@ def test_neither_the_folder_nor_the_umask_nor_a_files_age_is_in_them(
 
     assert build_wheel(tmp_path / "dist", source=tree).read_bytes() == wheel.read_bytes()
     assert build_sdist(tmp_path / "dist", source=tree).read_bytes() == sdist.read_bytes()
+
+
+def test_the_one_file_is_the_same_each_time(pyz: Path, tmp_path: Path) -> None:
+    assert build_pyz(tmp_path).read_bytes() == pyz.read_bytes()

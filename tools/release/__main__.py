@@ -6,12 +6,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from tools.release.deb import build_agent_deb, build_server_deb
 from tools.release.python_distributions import ROOT, build_sdist, build_wheel
+from tools.release.pyz import build_pyz
 
 KINDS: Final[Mapping[str, tuple[str, Callable[[Path], Path]]]] = {
     "wheel": ("forewarned-*.whl", build_wheel),
     "sdist": ("forewarned-*.tar.gz", build_sdist),
+    "pyz": ("forewarned-agent.pyz", build_pyz),
+    "agent-deb": ("forewarned-agent_*.deb", build_agent_deb),
+    "server-deb": ("forewarned-server_*.deb", build_server_deb),
 }
+ANYWHERE: Final = ("wheel", "sdist", "pyz")
+"""What needs no more than Python to be built."""
 
 
 def main() -> None:
@@ -22,7 +29,7 @@ def main() -> None:
     if unknown := set(options.kinds) - KINDS.keys():
         parser.error(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
     options.into.mkdir(parents=True, exist_ok=True)
-    for kind in options.kinds or KINDS:
+    for kind in options.kinds or ANYWHERE:
         pattern, build = KINDS[kind]
         for old in options.into.glob(pattern):
             old.unlink()

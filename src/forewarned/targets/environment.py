@@ -5,8 +5,8 @@ side effects.
 """
 
 import os
-import pwd
 import socket
+import sys
 from typing import Final
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -19,6 +19,10 @@ def search_path() -> str:
 
 def home() -> str:
     """Of the account, not `$HOME`: it is the same however this program was started."""
+    if sys.platform == "win32":
+        return os.path.expanduser("~")  # noqa: PTH111 - as text, like the other
+    import pwd  # noqa: PLC0415 - which Windows has not
+
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:

@@ -7,6 +7,7 @@ file that another program has made, or made again, is left alone.
 import base64
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -144,7 +145,10 @@ class FlagHook(UndoableTable, frozen=True, kw_only=True):
 
 def _read(path: Path) -> tuple[bytes, os.stat_result]:
     # No link, and no pipe that would never end: what is removed must be what was read.
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if sys.platform == "win32":
+        file = os.open(path, os.O_RDONLY | os.O_BINARY)
+    else:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
@@ -159,9 +163,10 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
 
 def _write(path: Path, content: bytes, *, mode: int, owner: tuple[int, int] | None = None) -> None:
     def adjust(file: int) -> None:
-        if owner is not None and owner != (os.geteuid(), os.getegid()):
-            os.fchown(file, *owner)
-        os.fchmod(file, mode)
+        if sys.platform != "win32":
+            if owner is not None and owner != (os.geteuid(), os.getegid()):
+                os.fchown(file, *owner)
+            os.fchmod(file, mode)
 
     replace_file(path, content, adjust=adjust)
 

@@ -6,6 +6,7 @@ later.
 
 import asyncio
 import csv
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Final
 
@@ -150,6 +151,8 @@ async def _exchange(where: str, command: str) -> str:
     if where.startswith(_TCP):
         host, port = _host_and_port(where)
         reader, writer = await asyncio.open_connection(host, port)
+    elif sys.platform == "win32":
+        raise TargetError(f"there are no Unix sockets such as {where} here: name {_TCP}HOST:PORT")
     else:
         reader, writer = await asyncio.open_unix_connection(where)
     try:

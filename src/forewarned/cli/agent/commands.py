@@ -1,5 +1,6 @@
 """The agent of this VM: running it, checking its file, its status, rehearsals."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -44,6 +45,13 @@ def agent() -> None:
 
     'forewarned agent run' runs the agent; the other commands check its file, or query it.
     """
+    if sys.platform == "win32":
+        # Its hooks are ended by process group, and it is stopped by signals.
+        raise RefusedError(
+            "the agent runs on Linux and macOS, not on Windows",
+            "Handle events in a program of yours, with forewarned.client: that runs here too.",
+            code="not_posix",
+        )
 
 
 @agent.command()

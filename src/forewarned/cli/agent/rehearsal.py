@@ -19,7 +19,8 @@ from forewarned.client import ScheduledEventsError
 from forewarned.clock import monotonic, wall_clock
 from forewarned.config.durations import format_duration
 
-_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+# Windows has no SIGHUP.
+_ENDING: Final = frozenset({signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)})
 
 
 def refuse_while_busy(settings: AgentSettings) -> None:

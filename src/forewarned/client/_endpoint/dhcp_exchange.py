@@ -2,6 +2,7 @@
 
 import secrets
 import socket
+import sys
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,10 +35,11 @@ class DhcpExchange:
             channel.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             channel.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             if self.interface is not None:
-                # Only on Linux; elsewhere no interface can be named.
-                channel.setsockopt(
-                    socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.interface.encode()
-                )
+                if sys.platform == "linux":
+                    device = socket.SO_BINDTODEVICE
+                    channel.setsockopt(socket.SOL_SOCKET, device, self.interface.encode())
+                else:
+                    raise OSError("an interface to ask DHCP through can be named on Linux only")
             channel.bind(("", _CLIENT))
             for patience in self.tries:
                 transaction = secrets.randbits(32)
