@@ -42,7 +42,7 @@ async def browser(executable: Path, anyio_backend: object) -> AsyncIterator[Brow
 
 @pytest.fixture(scope="module")
 def flags() -> tuple[str, ...]:
-    """What the server is started with; a module of tests may say otherwise."""
+    """The console in the one process that does everything; the tour has it in the writer."""
     return ()
 
 

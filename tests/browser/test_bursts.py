@@ -2,7 +2,6 @@
 
 import time
 
-import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import OpenWindow
@@ -10,11 +9,6 @@ from tests.end_to_end.server_process import Server
 
 BREATH = 0.25
 """Seconds, at least, between two fetches of a window."""
-
-
-@pytest.fixture(scope="module")
-def flags() -> tuple[str, ...]:
-    return ("--workers", "0")
 
 
 # How often the script has brought the page up to date since it was opened. The greeting of the

@@ -15,12 +15,6 @@ document.body.append(script);
 """
 
 
-@pytest.fixture(scope="module")
-def flags() -> tuple[str, ...]:
-    """The console in the one process that does everything; the tour has it in the writer."""
-    return ("--workers", "0")
-
-
 async def test_inline_script_is_blocked_and_noted(browser: Browser, server: Server) -> None:
     """S13"""
     window = await open_window(browser, f"http://{server.control}")

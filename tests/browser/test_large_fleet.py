@@ -1,6 +1,5 @@
 """5,000 VMs with 100 events: the next event to start is seen first, at a desktop and on a phone."""
 
-import pytest
 from playwright.async_api import Locator, ViewportSize, expect
 
 from tests.browser.conftest import OpenWindow
@@ -11,11 +10,6 @@ SIZES = {
     "desktop": ViewportSize(width=1280, height=800),
     "phone": ViewportSize(width=390, height=844),
 }
-
-
-@pytest.fixture(scope="module")
-def flags() -> tuple[str, ...]:
-    return ("--workers", "0")
 
 
 async def is_in_sight(what: Locator, size: ViewportSize) -> bool:

@@ -14,7 +14,7 @@ from tests.postgresql.databases import Database
 def nodes(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
     folder = tmp_path_factory.mktemp("nodes")
     with running_nodes(
-        folder, database.url, "--workers=0", vms={"web": "127.10.0.1"}, names=("a", "b")
+        folder, database.url, vms={"web": "127.10.0.1"}, names=("a", "b")
     ) as running:
         yield list(running.values())
 

@@ -26,12 +26,6 @@ DESCRIPTIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def flags() -> tuple[str, ...]:
-    """The console in the one process that does everything; the tour has it in the writer."""
-    return ("--workers", "0")
-
-
 async def story(server: Server) -> str:
     """Something of everything: events that wait, have started and are over. The id of one."""
     for name in ("web", "db-0", "api_0"):

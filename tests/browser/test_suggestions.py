@@ -9,11 +9,6 @@ from tests.end_to_end.server_process import Server
 PHONE = {"width": 390, "height": 844}
 
 
-@pytest.fixture(scope="module")
-def flags() -> tuple[str, ...]:
-    return ("--workers", "0")
-
-
 @pytest.fixture
 def shops(server: Server) -> None:
     names = [f"shop-{number:03}" for number in range(300)]

@@ -12,6 +12,11 @@ from tests.end_to_end.server_process import Server
 OF_WEB = "/vm/web/metadata/scheduledevents?api-version=2020-07-01"
 
 
+@pytest.fixture(scope="module")
+def flags() -> tuple[str, ...]:
+    return ("--workers", "1")
+
+
 async def test_an_event_is_scheduled_seen_approved_and_gone_in_two_windows(
     server: Server, window: OpenWindow
 ) -> None:

@@ -12,11 +12,6 @@ from tests.end_to_end.server_process import Server
 FLEET = {"vms": [{"name": "till", "host": "rack1"}, {"name": "shelf", "host": "rack1"}]}
 
 
-@pytest.fixture(scope="module")
-def flags() -> tuple[str, ...]:
-    return ("--workers", "0")
-
-
 def _maintained(server: Server) -> list[str]:
     """Two events of one host, neither of which starts before both are approved."""
     server.call("PUT", "/v1/fleet?prune=true", FLEET)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.cluster import requests
-from tests.cluster.nodes import Node, fleet_of
+from tests.cluster.nodes import Node, PreloadedNode, fleet_of
 from tests.cluster.waiting import wait_until
 from tests.end_to_end.namespaces import METADATA, Network, inside, network_at, within
 from tests.packages import need
@@ -43,7 +43,7 @@ class Site:
 
     vms: Network
     cables: tuple[NodeCable, ...]
-    nodes: list[Node]
+    nodes: Sequence[Node]
     database_port: int
     seen: dict[int, int] = field(default_factory=dict)
     """The highest incarnation that each VM has read."""
@@ -108,13 +108,13 @@ def _site(folder: Path) -> Iterator[Site]:
             # A node answers VMs through the hypervisor that they came through.
             way = ("route", "add", "10.77.0.0/24", "via", cable.server)
             subprocess.run(["ip", "-n", cable.namespace, *way], check=True)
-            node = Node(
+            node = PreloadedNode(
                 name=name,
                 store=f"postgresql://postgres@{cable.server}:{server.port}/{DATABASE}",
                 folder=folder / name,
-                prefix=tuple(inside(cable.namespace)),
+                namespace=cable.namespace,
                 metadata=f"{cable.node}:80",
-                flags=(f"--fleet={fleet}",),
+                flags=("--workers=0", f"--fleet={fleet}"),
             )
             stack.callback(node.stop)
             node.begin()

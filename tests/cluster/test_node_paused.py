@@ -30,7 +30,7 @@ def shared(databases: Databases, migrated_template: Database) -> Iterator[Databa
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory, shared: Database) -> Iterator[dict[str, Node]]:
     folder = tmp_path_factory.mktemp("nodes")
-    with running_nodes(folder, shared.url, vms=VMS, names=("a", "b")) as running:
+    with running_nodes(folder, shared.url, "--workers=1", vms=VMS, names=("a", "b")) as running:
         yield running
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster import requests
 from tests.cluster.incarnation_watch import addresses
-from tests.cluster.nodes import Node, fleet_of
+from tests.cluster.nodes import Node, PreloadedNode, fleet_of
 from tests.cluster.waiting import wait_until
 from tests.end_to_end.namespaces import inside, within
 from tests.postgresql.partitions import NodeCable, partitions
@@ -41,12 +41,12 @@ def test_a_node_that_is_cut_off_is_stale_and_then_catches_up(tmp_path: Path) -> 
         cable, other_cable = made.nodes
 
         def a_node(cable: NodeCable, name: str, *flags: str) -> Node:
-            return Node(
+            return PreloadedNode(
                 name=name,
                 store=f"postgresql://postgres@{cable.server}:{server.port}/{DATABASE}",
                 folder=tmp_path / name,
-                prefix=tuple(inside(cable.namespace)),
-                flags=flags,
+                namespace=cable.namespace,
+                flags=("--workers=0", *flags),
             )
 
         def at(cable: NodeCable, ask: Callable[[], requests.Response]) -> requests.Response:

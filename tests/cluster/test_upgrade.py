@@ -10,7 +10,7 @@ import pytest
 from forewarned.storage.postgres import migrate
 from tests.cluster import requests
 from tests.cluster.incarnation_watch import IncarnationWatch, addresses
-from tests.cluster.nodes import Node, fleet_of
+from tests.cluster.nodes import Node, PreloadedNode, fleet_of
 from tests.cluster.waiting import wait_until
 from tests.postgresql.databases import Database
 
@@ -65,10 +65,12 @@ def test_nodes_of_the_version_before_serve_on_while_this_one_takes_over(
         name="old",
         store=empty_database.url,
         folder=tmp_path / "old",
-        flags=(f"--fleet={fleet}",),
+        flags=("--workers=0", f"--fleet={fleet}"),
         environment={"PYTHONPATH": str(code)},
     )
-    new = Node(name="new", store=empty_database.url, folder=tmp_path / "new")
+    new = PreloadedNode(
+        name="new", store=empty_database.url, folder=tmp_path / "new", flags=("--workers=0",)
+    )
     where = {node.name: node.metadata for node in (old, new)}
     try:
         old.start()

@@ -15,7 +15,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
 
+from tests import preloaded
 from tests.end_to_end.server_process import Server, environment
+from tests.preloaded import Running
 
 MORTAL: Final = Path(__file__).with_name("mortal_agent.py")
 PATIENCE: Final = 60.0
@@ -26,7 +28,7 @@ _LISTENS: Final = re.compile(r'agent listens\s+address="([^"]+)"')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    running: "subprocess.Popen[str]"
+    running: Running
     folder: Path
     listens: str
     """HOST:PORT"""
@@ -144,24 +146,30 @@ def start(
     *,
     before: Sequence[str] = (),
     program: Sequence[str] = (),
-) -> "subprocess.Popen[str]":
+) -> Running:
     """`before` is what runs the agent, such as another namespace; `program` one of a test's own."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "agent.toml"
     file.write_text(text)
     variables = {} if endpoint is None else {"FOREWARNED_ENDPOINT": endpoint}
-    command = program or [sys.executable, "-m", "forewarned", "agent", "run", "--config"]
+    variables = environment(PYTHONPATH=os.pathsep.join(sys.path), **variables)
+    words = ("agent", "run", "--config", str(file))
     with (folder / "agent.log").open("a") as log:
+        if not before and not program:
+            return preloaded.start(
+                *words, folder=Path.cwd(), environment=variables, output=log, errors=log
+            )
+        own = [*program, str(file)] if program else [sys.executable, "-m", "forewarned", *words]
         return subprocess.Popen(
-            [*before, *command, str(file)],
-            env=environment(PYTHONPATH=os.pathsep.join(sys.path), **variables),
+            [*before, *own],
+            env=variables,
             stdout=log,
             stderr=log,
             text=True,
         )
 
 
-def listening(running: "subprocess.Popen[str]", folder: Path) -> Agent:
+def listening(running: Running, folder: Path) -> Agent:
     log = folder / "agent.log"
 
     def is_there() -> bool:

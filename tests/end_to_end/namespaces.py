@@ -4,17 +4,16 @@ The address is never put on the machine's own loopback: it would hide what is re
 """
 
 import contextlib
-import ctypes
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tests.end_to_end.server_process import Server, environment, ready
+from tests.end_to_end.server_process import Server, ready, start
+from tests.preloaded import enter
 
 T = TypeVar("T")
 
@@ -102,30 +101,11 @@ def within(namespace: str, call: Callable[[], T]) -> T:
     return found[0]
 
 
-def enter(namespace: str) -> None:
-    """Have this thread make its sockets there from now on."""
-    with Path("/run/netns", namespace).open() as file:
-        # os.setns is there from Python 3.12 on only.
-        if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), 0):
-            raise OSError(ctypes.get_errno(), "setns")
-
-
 @contextlib.contextmanager
 def serving_in(namespace: str, folder: Path, *flags: str) -> Iterator[Server]:
     """A server at the metadata address of a namespace; its control is on the loopback there."""
-    where = ["--metadata", f"{METADATA}:80", "--control", "127.0.0.1:8082", "--arm", "off"]
-    command = [sys.executable, "-m", "forewarned", "serve", "--data", str(folder / "state")]
-    with (
-        (folder / "log").open("a") as log,
-        subprocess.Popen(
-            [*inside(namespace), *command, *where, *flags],
-            cwd=folder,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        ) as running,
-    ):
+    where = ("--metadata", f"{METADATA}:80", "--control", "127.0.0.1:8082", "--arm", "off")
+    with start(folder, *where, *flags, namespace=namespace) as running:
         try:
             yield ready(running, folder)
         finally:

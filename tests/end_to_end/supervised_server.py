@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.end_to_end.server_process import Server, ready, start
+from tests.preloaded import Process
 
 FLAGS: Final = ("--workers", "1", "--log-format", "json")
 PATIENCE: Final = 60
@@ -23,7 +23,7 @@ PATIENCE: Final = 60
 class SupervisedServer:
     """A supervised server, and what its log says of its processes."""
 
-    running: "subprocess.Popen[str]"
+    running: Process
     server: Server
     folder: Path
 

@@ -4,7 +4,6 @@ It is not stopped gently: it dies by SIGKILL, just after it has written a fact, 
 follows a fact done and the next one not written.
 """
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -25,6 +24,7 @@ from tests.end_to_end.agents import (
     until,
 )
 from tests.end_to_end.server_process import Server, serving
+from tests.preloaded import Running
 
 FINISHED = b'"Finished"'
 MOST_LIVES = 40
@@ -70,11 +70,11 @@ class Lives:
         file = self._folder / "state" / "journal"
         return file.read_bytes() if file.exists() else b""
 
-    def begin(self, boot: str = "one") -> "subprocess.Popen[str]":
+    def begin(self, boot: str = "one") -> Running:
         program = [sys.executable, str(MORTAL), self._kind, boot]
         return start(self._folder, self._text, self._endpoint, program=program)
 
-    def died(self, life: "subprocess.Popen[str]") -> bool:
+    def died(self, life: Running) -> bool:
         """Wait for its end; False if it has nothing more to write."""
         if life.poll() is None:
             return False
@@ -113,7 +113,7 @@ def test_killed_at_every_step_it_runs_no_hook_twice_and_puts_everything_back(
     assert lives.journal.count(b'"Began"') == 5
 
 
-def _has_moved(server: Server, event_id: str, life: "subprocess.Popen[str]", lives: Lives) -> bool:
+def _has_moved(server: Server, event_id: str, life: Running, lives: Lives) -> bool:
     """Carry the event out once it has started, as a host would; then see what the agent does."""
     if status_of(server, event_id) == "Started" and b'"is_started":true' in lives.journal:
         server.call("POST", f"/v1/events/{event_id}/complete")

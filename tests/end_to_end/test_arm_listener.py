@@ -23,7 +23,7 @@ PATIENCE: Final = 60
 
 @contextlib.contextmanager
 def start_supervised(folder: Path, *flags: str) -> Iterator[SupervisedServer]:
-    with start(folder, "--log-format", "json", *flags) as running:
+    with start(folder, "--workers", "1", "--log-format", "json", *flags) as running:
         try:
             yield SupervisedServer(running, ready(running, folder), folder)
         finally:

@@ -36,7 +36,7 @@ HELLO: Final = bytes.fromhex("160301020001000001fc0303")
 @pytest.fixture(scope="module")
 def supervised(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedServer]:
     folder = tmp_path_factory.mktemp("flooded")
-    with start(folder, "--log-format", "json") as running:
+    with start(folder, "--workers", "1", "--log-format", "json") as running:
         try:
             yield SupervisedServer(running, ready(running, folder), folder)
         finally:

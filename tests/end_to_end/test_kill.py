@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
@@ -13,6 +12,7 @@ import pytest
 
 from tests.effort import amount
 from tests.end_to_end.server_process import Server, ready, start
+from tests.preloaded import Process
 
 VMS = 50
 EVENTS_PER_VM = amount(8, 20)
@@ -44,14 +44,14 @@ def test_no_approval_that_was_answered_200_is_lost_when_the_server_is_killed(
     assert len(starts) == len(set(starts)), "an event has started twice"
 
 
-def _started(folder: Path) -> tuple[Server, "subprocess.Popen[str]"]:
+def _started(folder: Path) -> tuple[Server, Process]:
     fleet = folder / "fleet.toml"
     fleet.write_text("".join(f'[[vms]]\nname = "vm-{number}"\n' for number in range(VMS)))
     running = start(folder, "--fleet", str(fleet))
     return ready(running, folder), running
 
 
-def _stop(running: "subprocess.Popen[str]", number: int) -> None:
+def _stop(running: Process, number: int) -> None:
     with running:
         running.send_signal(number)
 

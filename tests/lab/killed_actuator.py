@@ -16,8 +16,8 @@ from forewarned.actuators.libvirt.migration import Routes
 from forewarned.actuators.libvirt.table import LibvirtAction, LibvirtTable
 from forewarned.actuators.libvirt.vocabulary import Word
 from forewarned.actuators.slots import Limits
-from tests.end_to_end.namespaces import enter
 from tests.lab.post import Post
+from tests.preloaded import enter
 
 _LOOKS = 0.05
 
