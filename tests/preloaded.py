@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Never, Self, TextIO
@@ -97,7 +98,7 @@ def start(
     read_end, write_end = os.pipe()
     out, its_out = os.fdopen(read_end), os.fdopen(write_end, "w")
     told, keeper = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    asked = (words, str(folder), environment, namespace, leads_a_group)
+    asked = (words, str(folder.absolute()), environment, namespace, leads_a_group)
     request = json.dumps(asked).encode()
     assert len(request) < _LONGEST, "more than a request can hold"
     with Path(os.devnull).open() as nothing, keeper:
@@ -105,6 +106,22 @@ def start(
         socket.send_fds(_original().requests, [request], [*streams, keeper.fileno()])
     its_out.close()
     return Process(out, told)
+
+
+def run(
+    *words: str, environment: dict[str, str], folder: Path = Path(), namespace: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """As `subprocess.run`: a command that comes to an end by itself."""
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        start(
+            *words, folder=folder, environment=environment, errors=errors, namespace=namespace
+        ) as running,
+    ):
+        told = running.stdout.read()
+        status = running.wait()
+        errors.seek(0)
+        return subprocess.CompletedProcess(words, status, told, errors.read())
 
 
 class _Original:
@@ -144,22 +161,24 @@ def _import_all() -> None:
 
 def _fork_when_asked(requests: socket.socket) -> bytes:
     """Return the request, in a process that was forked for it."""
-    # Nobody waits for the keepers.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    keepers = set[int]()
     while True:
         request, streams, _, _ = socket.recv_fds(requests, _LONGEST, 4)
+        # They are waited for, so that the time they took is counted as the time of the tests.
+        keepers = {pid for pid in keepers if os.waitpid(pid, os.WNOHANG) == (0, 0)}
         if not request:
             sys.exit()
-        if os.fork() == 0:
+        keeper = os.fork()
+        if keeper == 0:
             break
+        keepers.add(keeper)
         for descriptor in streams:
             os.close(descriptor)
     requests.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    *standard, keeper = streams
+    *standard, told = streams
     if pid := os.fork():
-        _keep(pid, standard, socket.socket(fileno=keeper))
-    os.close(keeper)
+        _keep(pid, standard, socket.socket(fileno=told))
+    os.close(told)
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)
         os.close(descriptor)

@@ -27,6 +27,11 @@ WORKERS: Final = (
     pytest.param("0", id="one process", marks=pytest.mark.thorough),
 )
 """Values of `--workers`, for tests of what must be the same in both shapes of a server."""
+WRITER_WORKERS: Final = (
+    pytest.param("0", id="one process"),
+    pytest.param("1", id="two processes", marks=pytest.mark.thorough),
+)
+"""The same for what concerns no poller."""
 
 _READY: Final = re.compile(r"^\s*(metadata|control|arm)\s+https?://(\S+)$")
 

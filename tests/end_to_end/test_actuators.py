@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import preloaded
 from tests.actuators.command.programs import program
 from tests.end_to_end.server_process import Server, environment, local_command
 from tests.end_to_end.supervised_server import SupervisedServer, start_supervised, wait_until
@@ -96,14 +95,8 @@ def test_events_are_carried_out_by_the_servers_own_actuator(
 def test_a_mistake_in_an_actuators_table_keeps_the_server_from_starting(tmp_path: Path) -> None:
     (tmp_path / "forewarned.toml").write_text('[actuators.one]\ndriver = "commnd"\n')
 
-    done = subprocess.run(
-        [sys.executable, "-m", "forewarned", "serve", "--mode", "service"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("serve", "--mode", "service")
+    done = preloaded.run(*words, folder=tmp_path, environment=environment())
 
     assert done.returncode == 2
     assert "forewarned.toml:2: actuators.one.driver" in done.stderr

@@ -4,7 +4,6 @@ puts both back, against a real server."""
 import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import preloaded
 from tests.end_to_end.agents import PATIENCE, an_agent, endpoint_of, schedule, status_of, until
 from tests.end_to_end.server_process import Server, environment, serving
 from tests.packages import need
@@ -162,13 +162,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def forewarned(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "forewarned", *words],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return preloaded.run(*words, environment=environment())
 
 
 def test_the_shipped_file_drains_stops_approves_and_puts_both_back(

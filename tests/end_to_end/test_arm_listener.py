@@ -4,15 +4,21 @@ import contextlib
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.end_to_end.server_process import WORKERS, Server, environment, ready, serving, start
+from tests import preloaded
+from tests.end_to_end.server_process import (
+    WRITER_WORKERS,
+    Server,
+    environment,
+    ready,
+    serving,
+    start,
+)
 from tests.end_to_end.supervised_server import SupervisedServer, wait_until
 from tests.security.test_server_tls import Place, a_key, as_pem
 
@@ -40,7 +46,7 @@ def connected(server: Server, name: str = "localhost") -> ssl.SSLSocket:
     return trusting.wrap_socket(plain, server_hostname=name)
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", WRITER_WORKERS)
 def test_arm_answers_over_tls_and_the_authority_outlives_a_restart(
     tmp_path: Path, workers: str
 ) -> None:
@@ -91,7 +97,7 @@ def test_arm_heals_with_the_writer_at_the_same_address(tmp_path: Path) -> None:
         assert (meanwhile.status, afterwards.status) == (200, 200)
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", WRITER_WORKERS)
 def test_a_client_that_stays_connected_does_not_keep_a_server_from_stopping(
     tmp_path: Path, workers: str
 ) -> None:
@@ -135,7 +141,7 @@ def test_a_server_without_arm_makes_no_certificates(tmp_path: Path) -> None:
         assert not (server.data / "arm-ca.pem").exists()
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", WRITER_WORKERS)
 def test_a_broken_authority_keeps_the_server_from_starting_and_says_what_to_do(
     tmp_path: Path, workers: str
 ) -> None:
@@ -163,13 +169,8 @@ def test_an_address_that_is_taken_is_named_with_its_flag(tmp_path: Path) -> None
 
 
 def test_the_printed_certificate_is_the_one_to_trust(shared_server: Server) -> None:
-    printed = subprocess.run(
-        [sys.executable, "-m", "forewarned", "ca", "--data", str(shared_server.data)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    words = ("ca", "--data", str(shared_server.data))
+    printed = preloaded.run(*words, environment=environment()).stdout
     trusting = ssl.create_default_context(cadata=printed)
     host, _, port = shared_server.arm.rpartition(":")
     with (

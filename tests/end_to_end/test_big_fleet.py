@@ -2,12 +2,11 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from tests import preloaded
 from tests.end_to_end.server_process import Server, environment, serving
 
 VMS = 20_000
@@ -37,8 +36,8 @@ def test_a_vm_deep_in_a_large_fleet_reads_its_document(tmp_path: Path) -> None:
 
 
 def generated() -> bytes:
-    command = [sys.executable, "-m", "forewarned", "fleet", "generate", "--vms", str(VMS), "--json"]
-    return subprocess.run(command, env=environment(), capture_output=True, check=True).stdout
+    words = ("fleet", "generate", "--vms", str(VMS), "--json")
+    return preloaded.run(*words, environment=environment()).stdout.encode()
 
 
 def applied(server: Server, fleet: bytes) -> list[Any]:  # lines of JSON, which the test looks into

@@ -4,15 +4,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.namespaces import METADATA, Network, inside, network, serving_in
-from tests.end_to_end.server_process import WORKERS, Server, environment, local_command, serving
+from tests import preloaded
+from tests.end_to_end.namespaces import METADATA, Network, network, serving_in
+from tests.end_to_end.server_process import (
+    WRITER_WORKERS,
+    Server,
+    environment,
+    local_command,
+    serving,
+)
 
-FOREWARNED = (sys.executable, "-m", "forewarned")
 SERVICE = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml", "--rate", "100")
 FLEET = """\
 [[vms]]
@@ -26,7 +32,7 @@ address = "127.0.0.2"
 LOOKING = ("events", "history", "fleet show", "clock", "settings --running", "events --watch")
 
 
-@pytest.fixture(scope="module", params=WORKERS)
+@pytest.fixture(scope="module", params=WRITER_WORKERS)
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
@@ -37,19 +43,15 @@ def service(
 
 
 def command(
-    server: Server, words: str, *, token: str = "", at: str = "", before: Sequence[str] = ()
+    server: Server, words: str, *, token: str = "", at: str = "", namespace: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """One command, as the principal that has the token."""
-    return subprocess.run(
-        [*before, *FOREWARNED, *words.split()],
-        env=_variables(server, token, at),
-        capture_output=True,
-        text=True,
-        check=False,
+    return preloaded.run(
+        *words.split(), environment=_variables(server, token, at), namespace=namespace
     )
 
 
-def _variables(server: Server, token: str, at: str = "") -> Mapping[str, str]:
+def _variables(server: Server, token: str, at: str = "") -> dict[str, str]:
     where = at or f"http://{server.control}"
     return environment(FOREWARNED_CONTROL=where, FOREWARNED_TOKEN=token, FOREWARNED_CA="")
 
@@ -117,19 +119,22 @@ def test_each_role_may_do_more_and_the_history_has_their_names(
     assert {("max", "scheduled"), ("ann", "approved")} <= did
 
 
-def test_a_revoked_token_is_refused_at_once_and_ends_what_it_watches(service: Server) -> None:
+def test_a_revoked_token_is_refused_at_once_and_ends_what_it_watches(
+    service: Server, tmp_path: Path
+) -> None:
     """S12."""
     token = admitted(service, "vic", "reader")
     admin = admitted(service, "eve", "admin")
-    with subprocess.Popen(
-        [*FOREWARNED, "events", "--watch", "--json"],
-        env=_variables(service, token),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as watching:
+    with (
+        (tmp_path / "errors").open("w+") as errors,
+        preloaded.start(
+            *("events", "--watch", "--json"),
+            folder=tmp_path,
+            environment=_variables(service, token),
+            errors=errors,
+        ) as watching,
+    ):
         try:
-            assert watching.stdout is not None
             assert "events" in json.loads(watching.stdout.readline())
 
             local_command(service, "token", "revoke", "vic")
@@ -137,7 +142,7 @@ def test_a_revoked_token_is_refused_at_once_and_ends_what_it_watches(service: Se
             # The next thing to tell is what a watcher without a token is not told.
             assert service.get(source="127.0.0.1").status == 200
             command(service, "schedule freeze --vm web", token=admin)
-            printed, said = watching.communicate(timeout=60)
+            printed, said = watching.stdout.read(), (tmp_path / "errors").read_text()
         finally:
             watching.kill()
 
@@ -169,10 +174,9 @@ def test_from_another_machine_it_takes_the_certificate_and_a_token(
         token = admitted(server, "rita", "reader")
         ca = tmp_path / "their-copy.pem"
         ca.write_text(local_command(server, "ca")["pem"])
-        there = inside(cable.vms[0])
 
         def from_there(words: str, at: str, token: str = token) -> subprocess.CompletedProcess[str]:
-            return command(server, words, token=token, at=at, before=there)
+            return command(server, words, token=token, at=at, namespace=cable.vms[0])
 
         looked = from_there(f"events --ca {ca}", f"https://{where}")
         watched_without_a_token = from_there(f"events --watch --ca {ca}", f"https://{where}", "")

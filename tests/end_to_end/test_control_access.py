@@ -13,7 +13,14 @@ from typing import Any, Final
 import pytest
 
 from tests.end_to_end.namespaces import METADATA, network, serving_in, within
-from tests.end_to_end.server_process import WORKERS, Answer, Server, local_command, serving, start
+from tests.end_to_end.server_process import (
+    WRITER_WORKERS,
+    Answer,
+    Server,
+    local_command,
+    serving,
+    start,
+)
 
 SERVICE: Final = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml")
 FLEET: Final = '[[vms]]\nname = "web"\naddress = "127.0.0.1"\n'
@@ -21,7 +28,7 @@ EVENT: Final = {"type": "Reboot", "resources": ["web"]}
 PATIENCE: Final = 60
 
 
-@pytest.fixture(scope="module", params=WORKERS)
+@pytest.fixture(scope="module", params=WRITER_WORKERS)
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

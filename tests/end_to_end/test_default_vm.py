@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.server_process import WORKERS, Server, serving
+from tests.end_to_end.server_process import WRITER_WORKERS, Server, serving
 
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 TOKEN = "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https://localhost"
@@ -13,7 +13,7 @@ VERSION = "api-version=2024-11-01"
 FLEET = 'resource_group = "demo"\n[[vms]]\nname = "first"\n[[vms]]\nname = "second"\n'
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", WRITER_WORKERS)
 def test_the_default_vm_is_the_fleets_first_at_any_time_and_az_gets_its_token_without_one(
     tmp_path: Path, workers: str
 ) -> None:

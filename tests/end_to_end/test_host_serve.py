@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,18 +9,19 @@ from typing import Any, Final
 
 import pytest
 
+from tests import preloaded
 from tests.cluster.waiting import wait_until
 from tests.end_to_end.agents import schedule
 from tests.end_to_end.bridges import Guest, Hypervisor, hypervisor
-from tests.end_to_end.namespaces import METADATA, inside, ip, serving_in, within
+from tests.end_to_end.namespaces import METADATA, ip, serving_in, within
 from tests.end_to_end.server_process import Server, environment
 from tests.packages import need
 
 WEB: Final = "10.77.0.4"
 SERVER: Final = "10.78.0.1"
-_CLI: Final = (sys.executable, "-m", "forewarned")
 _FLAGS: Final = (
-    *("--mode", "service", "--control-access", "open"),
+    # Only a server of several processes has a feed.
+    *("--mode", "service", "--control-access", "open", "--workers", "1"),
     *("--metadata", "127.0.0.1:8169", "--feed", f"{SERVER}:8172"),
 )
 _FLEET: Final = {
@@ -90,31 +90,27 @@ def _guests(hv: Hypervisor) -> tuple[Guest, Guest]:
 
 
 def _load_rules(hv: Hypervisor, management: str) -> None:
-    rules = hv.output(
-        *inside(management),
-        *(*_CLI, "host", "rules", "hv-a", "--every-vm", "--control", "127.0.0.1:8082"),
-    )
-    hv.run("nft", "-f", "-", stdin=rules)
+    words = ("host", "rules", "hv-a", "--every-vm", "--control", "127.0.0.1:8082")
+    rules = preloaded.run(*words, environment=environment(), namespace=management)
+    hv.run("nft", "-f", "-", stdin=rules.stdout)
 
 
 @contextlib.contextmanager
 def _host_serve(hv: Hypervisor, folder: Path) -> Iterator[None]:
     bundle = folder / "hv-a.pem"
-    state = str(folder / "state")
-    bundle.write_text(hv.output(*_CLI, "host", "certificate", "hv-a", "--data", state))
+    words = ("host", "certificate", "hv-a", "--data", str(folder / "state"))
+    bundle.write_text(preloaded.run(*words, environment=environment()).stdout)
     with (folder / "host.log").open("w") as log:
-        running = subprocess.Popen(
-            [
-                *inside(hv.namespace),
-                *(*_CLI, "host", "serve", "--feed", f"{SERVER}:8172"),
-                *("--certificate", str(bundle), "--identity", "port-marks"),
-                # The test asks as fast as it can until it is told what it waits for.
-                *("--rate-limit", "off"),
-            ],
-            env=environment(),
-            cwd=folder,
-            stdout=log,
-            stderr=log,
+        running = preloaded.start(
+            *("host", "serve", "--feed", f"{SERVER}:8172"),
+            *("--certificate", str(bundle), "--identity", "port-marks"),
+            # The test asks as fast as it can until it is told what it waits for.
+            *("--rate-limit", "off"),
+            environment=environment(),
+            folder=folder,
+            output=log,
+            errors=log,
+            namespace=hv.namespace,
         )
     with running:
         try:

@@ -4,7 +4,6 @@ import base64
 import json
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from azure.identity import (
 )
 
 from forewarned.security.identities import TENANT_ID
+from tests import preloaded
 from tests.end_to_end.server_process import WORKERS, Answer, Server, environment, serving
 
 SUBSCRIPTIONS = "/subscriptions?api-version=2022-12-01"
@@ -213,13 +213,8 @@ def test_the_exports_of_env_can_be_read_by_a_shell(tmp_path: Path) -> None:
     folder = tmp_path / "a folder's $(name)"
     folder.mkdir()
     with serving(folder) as server:
-        script = subprocess.run(
-            [sys.executable, "-m", "forewarned", "env", "python"],
-            env=environment(FOREWARNED_CONTROL=f"http://{server.control}"),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        variables = environment(FOREWARNED_CONTROL=f"http://{server.control}")
+        script = preloaded.run("env", "python", environment=variables).stdout
         shown = subprocess.run(
             ["sh", "-c", f'{script}\nprintf %s "$REQUESTS_CA_BUNDLE"'],
             capture_output=True,

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
+from tests import preloaded
 from tests.end_to_end.agents import schedule, status_of
 from tests.end_to_end.bridges import Guest, Hypervisor, hypervisor
 from tests.end_to_end.namespaces import METADATA, inside, ip, serving_in, within
@@ -61,8 +62,12 @@ class Site:
             for name, mark in MARKS.items()
         ]
         self.control(lambda: self.server.call("PUT", "/v1/fleet", {"vms": vms}))
-        rules = self.hypervisor.run(*_CLI, "host", "rules", "hv-a", "--control", _CONTROL)
-        self.hypervisor.run("nft", "-f", "-", stdin=rules)
+        rules = preloaded.run(
+            *("host", "rules", "hv-a", "--control", _CONTROL),
+            environment=environment(),
+            namespace=self.hypervisor.namespace,
+        )
+        self.hypervisor.run("nft", "-f", "-", stdin=rules.stdout)
 
     def control(self, call: Callable[[], T]) -> T:
         return within(self.hypervisor.namespace, call)
@@ -82,7 +87,6 @@ class Site:
         return self.control(lambda: self.server.call("GET", path))["history"]
 
 
-_CLI: Final = (sys.executable, "-m", "forewarned")
 _CONTROL: Final = "127.0.0.1:8082"
 _SERVICE: Final = (
     *("--mode", "service", "--control-access", "open", "--identity", "port-marks"),
@@ -223,7 +227,15 @@ def test_a_server_that_may_not_read_marks_does_not_start(site: Site, tmp_path: P
             [
                 *inside(site.hypervisor.namespace),
                 *("setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"),
-                *(*_CLI, "serve", *_SERVICE, "--metadata", f"{METADATA}:81"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "forewarned",
+                    "serve",
+                    *_SERVICE,
+                    "--metadata",
+                    f"{METADATA}:81",
+                ),
                 *("--data", str(tmp_path / "state"), "--arm", "off"),
             ],
             env=environment(),

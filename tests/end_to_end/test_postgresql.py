@@ -3,7 +3,6 @@
 import contextlib
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import preloaded
 from tests.end_to_end.server_process import (
     WORKERS,
     Server,
@@ -170,12 +170,8 @@ def start(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     """A server that is expected not to."""
     folder.mkdir(exist_ok=True)
     anywhere = ("--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--arm", "127.0.0.1:0")
-    return subprocess.run(
-        [sys.executable, "-m", "forewarned", "serve", "--mode", "service", *anywhere, *flags],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    return preloaded.run(
+        *("serve", "--mode", "service", "--workers", "0", *anywhere, *flags),
+        folder=folder,
+        environment=environment(),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.server_process import WORKERS, local_command, serving
+from tests.end_to_end.server_process import WRITER_WORKERS, local_command, serving
 
 PUBLIC = {"arm-ca.pem", "arm.pem"}
 
@@ -27,7 +27,7 @@ def open_to_others(folder: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", WRITER_WORKERS)
 def test_the_state_of_a_service_is_its_own_also_where_it_was_not_before(
     tmp_path: Path, workers: str
 ) -> None:
