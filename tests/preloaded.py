@@ -12,6 +12,7 @@ import ctypes
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import signal
@@ -95,17 +96,21 @@ def start(
 
     `namespace`: the network it is in, as `ip netns exec` has it.
     """
-    read_end, write_end = os.pipe()
-    out, its_out = os.fdopen(read_end), os.fdopen(write_end, "w")
     told, keeper = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     asked = (words, str(folder.absolute()), environment, namespace, leads_a_group)
     request = json.dumps(asked).encode()
     assert len(request) < _LONGEST, "more than a request can hold"
-    with Path(os.devnull).open() as nothing, keeper:
-        streams = [each.fileno() for each in (nothing, output or its_out, errors)]
+    with contextlib.ExitStack() as stack:
+        nothing = stack.enter_context(Path(os.devnull).open())
+        stack.enter_context(keeper)
+        stdout: TextIO = io.StringIO()
+        if output is None:
+            read_end, write_end = os.pipe()
+            stdout = os.fdopen(read_end)
+            output = stack.enter_context(os.fdopen(write_end, "w"))
+        streams = [each.fileno() for each in (nothing, output, errors)]
         socket.send_fds(_original().requests, [request], [*streams, keeper.fileno()])
-    its_out.close()
-    return Process(out, told)
+    return Process(stdout, told)
 
 
 def run(

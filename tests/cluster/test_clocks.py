@@ -58,7 +58,7 @@ def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
                 name="a",
                 store=server.url(DATABASE),
                 folder=folder / "a",
-                flags=("--workers=0", f"--fleet={fleet}"),
+                flags=(f"--fleet={fleet}",),
                 environment=node_clock.environment,
             ) as node:
                 yield Clocked(
@@ -94,7 +94,6 @@ def test_a_node_that_starts_with_its_clock_behind_refuses_and_says_which_clocks_
         name="b",
         store=clocked.server.url(DATABASE),
         folder=tmp_path / "b",
-        flags=("--workers=0",),
         environment=clock.environment,
     )
 
