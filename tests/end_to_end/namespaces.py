@@ -105,7 +105,7 @@ def within(namespace: str, call: Callable[[], T]) -> T:
 def serving_in(namespace: str, folder: Path, *flags: str) -> Iterator[Server]:
     """A server at the metadata address of a namespace; its control is on the loopback there."""
     where = ("--metadata", f"{METADATA}:80", "--control", "127.0.0.1:8082", "--arm", "off")
-    with start(folder, *where, *flags, namespace=namespace) as running:
+    with start(folder, "--clock", "real", *where, *flags, namespace=namespace) as running:
         try:
             yield ready(running, folder)
         finally:
