@@ -47,8 +47,9 @@ class Answer:
             raise TargetError("the response is not JSON") from error
 
     def excerpt(self) -> str:
-        """The beginning of the body in one line, for a message."""
-        return " ".join(self.body[:200].decode(errors="replace").split())
+        """The beginning of the body in one line, for a message, as far as it can be printed."""
+        text = _UNPRINTABLE.sub(" ", self.body[:200].decode(errors="replace"))
+        return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,11 @@ class Request:
 async def send(request: Request, *, ca_file: str | None = None) -> Answer:
     """`ca_file` has the certificates that signed the service's own, if they are not well known."""
     where = origin(request.url)
-    async with _exchange(request, trust=_trust(request.url, ca_file)) as response:
+    try:
+        trust = _trust(request.url, ca_file)
+    except OSError as error:
+        raise TargetError(f"can't reach {where}: {error}") from error
+    async with _exchange(request, trust=trust) as response:
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += chunk
@@ -106,14 +111,14 @@ async def _send_to(
 async def _exchange(
     request: Request, *, trust: ssl.SSLContext | bool, address: str | None = None
 ) -> AsyncIterator[httpx2.Response]:
-    url = httpx2.URL(request.url)
     named: dict[str, str] = {}
     extensions: dict[str, str] = {}
-    if address is not None:
-        named["Host"] = url.netloc.decode()
-        extensions["sni_hostname"] = url.host
-        url = url.copy_with(host=address)
     try:
+        url = httpx2.URL(request.url)
+        if address is not None:
+            named["Host"] = url.netloc.decode()
+            extensions["sni_hostname"] = url.host
+            url = url.copy_with(host=address)
         async with (
             httpx2.AsyncClient(
                 trust_env=False,

@@ -215,6 +215,20 @@ async def test_retry_after_may_be_a_date_to_come() -> None:
     assert timedelta(minutes=9) < outcome.retry_after <= timedelta(minutes=10)
 
 
+async def test_what_a_receiver_says_is_kept_in_one_line_that_can_be_printed() -> None:
+    """S14: a database refuses a NUL, and a terminal obeys an escape."""
+    outcome = await answered(Reply(status=500, body=b"\x00\x1b[2J\r\nforged\xff"))
+
+    assert reason(outcome).endswith(" answered 500: [2J forged\ufffd")
+
+
+async def test_a_host_that_can_t_be_is_tried_again_and_told() -> None:
+    outcome = await deliver("http://a..b/hidden")
+
+    assert isinstance(outcome, Later)
+    assert "a..b" in reason(outcome)
+
+
 async def test_a_receiver_that_answers_twice_has_answered() -> None:
     assert await answered(Reply(times=2)) == Delivered()
 
