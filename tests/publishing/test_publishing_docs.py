@@ -10,13 +10,13 @@ import pytest
 
 from forewarned.publishing.targets.webhook import WebhookTarget
 from forewarned.service.subscriptions.content import samples
+from forewarned.service.subscriptions.errors import BadTemplateError
 from forewarned.service.subscriptions.outcomes import Delivered, Outcome
 from forewarned.service.subscriptions.tables import AppriseTable, ShapeTable, WebhookTable
 from forewarned.service.subscriptions.targets import Webhook
 from forewarned.service.subscriptions.template import (
     LONGEST_TEMPLATE,
     LONGEST_TEXT,
-    BadTemplateError,
     TextTemplate,
 )
 from forewarned.targets.addresses import Reach

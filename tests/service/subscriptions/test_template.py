@@ -5,11 +5,11 @@ import threading
 import pytest
 
 from forewarned.service.subscriptions.content import samples
+from forewarned.service.subscriptions.errors import BadTemplateError
 from forewarned.service.subscriptions.model import PublishedStatus
 from forewarned.service.subscriptions.template import (
     LONGEST_TEMPLATE,
     LONGEST_TEXT,
-    BadTemplateError,
     TextTemplate,
 )
 from tests.builders import an_event

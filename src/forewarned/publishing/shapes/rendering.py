@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from forewarned.publishing.shapes import cloudevents, event_grid
 from forewarned.service.subscriptions.model import Message, Subscription
 from forewarned.service.subscriptions.targets import ShapeName
-from forewarned.service.subscriptions.template import TextTemplate
+
+if TYPE_CHECKING:
+    from forewarned.service.subscriptions.template import TextTemplate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class Rendering:
         self._name = subscription.name
         self._shape = subscription.shape
         self._template = (
-            TextTemplate(subscription.shape.template)
+            _template(subscription.shape.template)
             if subscription.shape.name is ShapeName.TEMPLATE
             else None
         )
@@ -55,3 +57,10 @@ class Rendering:
             return None
         # In a thread: the longest that a template may take is too long for the event loop.
         return await asyncio.to_thread(self._template.render, message)
+
+
+def _template(text: str) -> "TextTemplate":
+    # Where the server is run by the pytest fixture there may be no Jinja2.
+    from forewarned.service.subscriptions.template import TextTemplate  # noqa: PLC0415
+
+    return TextTemplate(text)

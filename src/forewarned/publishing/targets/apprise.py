@@ -7,10 +7,10 @@ from typing import Final
 from forewarned.config.durations import format_duration
 from forewarned.publishing.shapes import short_text
 from forewarned.publishing.shapes.rendering import Rendering
+from forewarned.service.subscriptions.errors import BadTemplateError
 from forewarned.service.subscriptions.model import Message, Subscription
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
 from forewarned.service.subscriptions.targets import Apprise
-from forewarned.service.subscriptions.template import BadTemplateError
 from forewarned.targets.addresses import Reach
 from forewarned.targets.apprise import notify
 from forewarned.targets.errors import TargetError

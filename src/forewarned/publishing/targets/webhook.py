@@ -17,10 +17,10 @@ from forewarned.clock import wall_clock
 from forewarned.config.durations import format_duration
 from forewarned.publishing.shapes.rendering import Rendered, Rendering
 from forewarned.publishing.targets.handshake import Handshake
+from forewarned.service.subscriptions.errors import BadTemplateError
 from forewarned.service.subscriptions.model import Message, Subscription
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
 from forewarned.service.subscriptions.targets import ShapeName, Webhook
-from forewarned.service.subscriptions.template import BadTemplateError
 from forewarned.targets.addresses import Reach, Resolve, permitted
 from forewarned.targets.errors import TargetError
 from forewarned.targets.http import Answer, Request, origin, secret, send_to, trusted

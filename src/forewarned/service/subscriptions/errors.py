@@ -48,3 +48,11 @@ class TooManySubscriptionsError(RefusalError, category=Category.CONFLICT, field=
     def __init__(self, most: int) -> None:
         super().__init__(f"there are already {most} subscriptions, the maximum: remove some")
         self.most = most
+
+
+class BadTemplateError(ValueError):
+    """A template that can't be used, or that fails for a message. Names the line."""
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {why}" if line else why)
+        self.line = line

@@ -21,6 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from typing_extensions import override
 
 from forewarned.service.subscriptions.content import content, samples
+from forewarned.service.subscriptions.errors import BadTemplateError
 from forewarned.service.subscriptions.model import Message
 
 LONGEST_TEMPLATE: Final = 16 * 1024
@@ -122,14 +123,6 @@ _WORDS: Final[Mapping[type[nodes.Node], str]] = {
     nodes.Pow: "** is not allowed",
     nodes.Mod: "% is not allowed",
 }
-
-
-class BadTemplateError(ValueError):
-    """A template that can't be used, or that fails for a message. Names the line."""
-
-    def __init__(self, why: str, line: int = 0) -> None:
-        super().__init__(f"line {line}: {why}" if line else why)
-        self.line = line
 
 
 class TextTemplate:
