@@ -38,8 +38,9 @@ from forewarned.clock import wall_clock
 from forewarned.config.durations import format_duration
 from forewarned.core.model import EventType
 from forewarned.targets.errors import TargetError
-from forewarned.targets.http import Answer, Request, check_url, origin, secret, send
+from forewarned.targets.http import Answer, Request, secret, send
 from forewarned.targets.signatures import PREFIX, signed
+from forewarned.targets.urls import check_url, origin
 
 _PATIENCE: Final = timedelta(seconds=30)
 _LATER: Final = frozenset({409, 425, 429, 503})

@@ -7,24 +7,21 @@ not what the file says (S16). Answers have a largest size, and none is unpacked.
 import asyncio
 import contextlib
 import json
-import re
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx2
 
 from forewarned import __version__
 from forewarned.targets.errors import TargetError
+from forewarned.targets.urls import UNPRINTABLE, origin
 
 _LONGEST_BODY: Final = 32 * 1024 * 1024
 """The pods of a large node, with room to spare."""
-_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _CONNECTING: Final = 5.0
 _PATIENCE: Final = 600.0
 """Seconds that an answer may take; a hook's own limit ends it sooner."""
@@ -48,7 +45,7 @@ class Answer:
 
     def excerpt(self) -> str:
         """The beginning of the body in one line, for a message, as far as it can be printed."""
-        text = _UNPRINTABLE.sub(" ", self.body[:200].decode(errors="replace"))
+        text = UNPRINTABLE.sub(" ", self.body[:200].decode(errors="replace"))
         return " ".join(text.split())
 
 
@@ -190,34 +187,6 @@ def _bytes(headers: Mapping[str, str]) -> dict[bytes, bytes]:
     return {
         name.encode(): value.encode(errors="backslashreplace") for name, value in headers.items()
     }
-
-
-def without_secrets(url: str) -> str:
-    """An address for people: no password, no query."""
-    return origin(url) + urlsplit(url).path
-
-
-def origin(url: str) -> str:
-    """`https://host:port`, without what may be secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-
-def check_url(url: str) -> None:
-    """Raise ValueError for what can't be asked."""
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ValueError(f"{url!r} is not a URL that starts with http:// or https://")
-
-
-def check_header(name: str, value: str) -> None:
-    """Raise ValueError for what can't be a header."""
-    if not _TOKEN.fullmatch(name) or _UNPRINTABLE.search(value):
-        raise ValueError(f"{name!r} can't be a header's name, or its value can't be a header's")
 
 
 def secret(path: str) -> str:

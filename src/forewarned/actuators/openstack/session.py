@@ -19,7 +19,8 @@ from forewarned.actuators.openstack.failures import cloud_error
 from forewarned.actuators.openstack.wire import TokenBody
 from forewarned.config.durations import format_duration
 from forewarned.targets.errors import TargetError
-from forewarned.targets.http import Answer, Request, origin, secret, send
+from forewarned.targets.http import Answer, Request, secret, send
+from forewarned.targets.urls import origin
 
 MICROVERSION: Final = "2.84"
 """Of Nova's API: that of the release Ussuri, of 2020."""

@@ -16,7 +16,7 @@ from forewarned.actuators.openstack.session import Cloud, Interface
 from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
 from forewarned.actuators.table import ActionTable, ActuatorTable, action_of, refuse_unfit
 from forewarned.core.model import EventType
-from forewarned.targets.http import check_url
+from forewarned.targets.urls import check_url
 
 _WORDS: Final = {
     EventType.FREEZE: (Word.LIVE_MIGRATE,),

@@ -25,7 +25,7 @@ from forewarned.config.mistakes import KeyPath, MistakesError, any_of, did_you_m
 from forewarned.config.tables import TableReader
 from forewarned.config.toml import TomlFile
 from forewarned.config.values import Address, LogFormat, LogLevel, or_off
-from forewarned.targets.http import check_url
+from forewarned.targets.urls import check_url
 
 ENDPOINT_VARIABLE: Final = "FOREWARNED_ENDPOINT"
 AUTO: Final = "auto"

@@ -12,16 +12,8 @@ from forewarned.agent.hooks.retries import VetoError
 from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.model import Phase
 from forewarned.targets.errors import TargetError
-from forewarned.targets.http import (
-    Answer,
-    Request,
-    check_header,
-    check_url,
-    origin,
-    secret,
-    send,
-    without_secrets,
-)
+from forewarned.targets.http import Answer, Request, secret, send
+from forewarned.targets.urls import check_header, check_url, origin, without_secrets
 
 # Any: what JSON is made of.
 Body = str | dict[str, Any]

@@ -16,7 +16,6 @@ from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.model import Phase
 from forewarned.targets.environment import node_name
 from forewarned.targets.errors import TargetError
-from forewarned.targets.http import check_url
 from forewarned.targets.kubernetes import (
     BusyError,
     Cluster,
@@ -24,6 +23,7 @@ from forewarned.targets.kubernetes import (
     Node,
     Pod,
 )
+from forewarned.targets.urls import check_url
 
 _LOOK: Final = 1.0
 """Seconds between two looks at the pods, and between two attempts to evict a pod."""

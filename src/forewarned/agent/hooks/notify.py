@@ -13,7 +13,8 @@ from forewarned.agent.model import Phase
 from forewarned.config.values import one_of
 from forewarned.targets.apprise import check_service, notify, service_of
 from forewarned.targets.errors import TargetError
-from forewarned.targets.http import Request, check_url, origin, secret, send
+from forewarned.targets.http import Request, secret, send
+from forewarned.targets.urls import check_url, origin
 
 _TEXT: Final = "{me}: {phase} for {type} {event_id}, not before {not_before}. {description}"
 _TITLE: Final = "{type}: {phase} on {me}"

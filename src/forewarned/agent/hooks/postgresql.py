@@ -17,8 +17,9 @@ from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.model import Phase
 from forewarned.targets.errors import TargetError
-from forewarned.targets.http import Answer, Request, check_url, secret, send
+from forewarned.targets.http import Answer, Request, secret, send
 from forewarned.targets.programs import missing, run_program
+from forewarned.targets.urls import check_url
 
 _LEADERS: Final = frozenset({"leader", "standby_leader"})
 _LOOK: Final = 0.5

@@ -23,8 +23,9 @@ from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome,
 from forewarned.service.subscriptions.targets import ShapeName, Webhook
 from forewarned.targets.addresses import Reach, Resolve, permitted
 from forewarned.targets.errors import TargetError
-from forewarned.targets.http import Answer, Request, origin, secret, send_to, trusted
+from forewarned.targets.http import Answer, Request, secret, send_to, trusted
 from forewarned.targets.signatures import parse_secret, signed
+from forewarned.targets.urls import origin
 
 PATIENCE: Final = timedelta(seconds=20)
 """For one attempt: resolving, connecting, the handshake of Event Grid and an answer together."""

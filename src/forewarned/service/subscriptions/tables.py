@@ -20,8 +20,8 @@ from forewarned.service.subscriptions.targets import (
     TargetSpec,
     Webhook,
 )
-from forewarned.targets.http import check_header, check_url
 from forewarned.targets.signatures import parse_secret
+from forewarned.targets.urls import check_header, check_url
 
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://.", re.IGNORECASE | re.DOTALL)
 _LONGEST_URL: Final = 2048

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from forewarned.targets.http import origin
+from forewarned.targets.urls import origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
