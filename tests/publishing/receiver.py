@@ -85,7 +85,10 @@ async def receiving(
         assert task is not None
         connections.add(task)
         try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            # Cancelled at the end, which asyncio's streams would report as an error.
+            with contextlib.suppress(
+                asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError, ssl.SSLError
+            ):
                 while await _converse(reader, writer, receiver, answer):
                     pass
         finally:
