@@ -9,7 +9,7 @@ MACHINE: Final = "tests/stateful/test_machine.py"
 _METADATA: Final = (
     Mutant(
         name="field-too-early",
-        file="metadata/wire.py",
+        file="service/events/api_versions.py",
         old="if version.has_source:",
         new="if version.has_description:",
         breaks="I11: EventSource is shown in an api-version that has none",

@@ -1,0 +1,76 @@
+"""Mutants of what is published: who it is for, where it goes, and how it is signed."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+_ADDRESSES: Final = "tests/targets/test_addresses.py"
+_WEBHOOK: Final = "tests/publishing/targets/test_webhook.py"
+_TEMPLATE: Final = "tests/service/subscriptions/test_template.py"
+
+PUBLISHING: Final = (
+    Mutant(
+        name="mapped-address-unseen",
+        file="targets/addresses.py",
+        old="if address.ipv4_mapped is not None:\n        return address.ipv4_mapped",
+        new="if address.ipv4_mapped is not None:\n        return address",
+        breaks="S1: ::ffff:169.254.169.254 is judged by its IPv6 form",
+        tests=(_ADDRESSES,),
+    ),
+    Mutant(
+        name="metadata-address-private",
+        file="targets/addresses.py",
+        old="if _is_in(inner, _NEVER):",
+        new="if reach is not Reach.PRIVATE and _is_in(inner, _NEVER):",
+        breaks="S1: a setting for private networks opens the metadata service, too",
+        tests=(_ADDRESSES,),
+    ),
+    Mutant(
+        name="name-resolved-again",
+        file="targets/http.py",
+        old="url = url.copy_with(host=address)",
+        new="pass",
+        breaks="S1: the client resolves the name itself, to whatever it means by then",
+        tests=(_WEBHOOK,),
+    ),
+    Mutant(
+        name="address-in-certificate",
+        file="targets/http.py",
+        old='extensions["sni_hostname"] = url.host',
+        new="pass",
+        breaks="S16: the certificate is verified for the address, and not for the name",
+        tests=(_WEBHOOK,),
+    ),
+    Mutant(
+        name="old-secret-forgotten",
+        file="targets/signatures.py",
+        old="for key in keys]",
+        new="for key in keys[:1]]",
+        breaks="a receiver that still has the old secret refuses messages while it is replaced",
+        tests=(_WEBHOOK,),
+    ),
+    Mutant(
+        name="event-before-handshake",
+        file="publishing/targets/webhook.py",
+        old="if failure is not None:",
+        new="if failure is None:",
+        breaks="Event Grid: a webhook that did not confirm is sent events",
+        tests=(_WEBHOOK,),
+    ),
+    Mutant(
+        name="template-calls",
+        file="service/subscriptions/template.py",
+        old="_ALLOWED: Final = (",
+        new="_ALLOWED: Final = (\n    nodes.Call,",
+        breaks="S15: a template may call what it can reach",
+        tests=(_TEMPLATE,),
+    ),
+    Mutant(
+        name="policy-not-asked",
+        file="service/subscriptions/model.py",
+        old="(message.publishing.enabled or every_scope)",
+        new="True",
+        breaks="Event Grid: scopes are published whose policy does not ask for it",
+        tests=("tests/service/subscriptions/test_model.py",),
+    ),
+)
