@@ -27,7 +27,13 @@ DESCRIPTIONS = {
 
 
 async def story(server: Server) -> str:
-    """Something of everything: events that wait, have started and are over. The id of one."""
+    """Something of everything: events that wait, have started and are over. The id of one.
+
+    No one is there who could be told of them.
+    """
+    ops = {"name": "ops", "target": {"kind": "webhook", "url": "http://127.0.0.1:9/"}}
+    if not server.call("GET", "/v1/subscriptions")["subscriptions"]:
+        server.call("POST", "/v1/subscriptions", ops)
     for name in ("web", "db-0", "api_0"):
         server.get(f"/vm/{name}/metadata/scheduledevents?api-version=2020-07-01")
     first, *_ = server.call("POST", "/v1/events", {"type": "Reboot", "resources": ["web"]})[
@@ -65,6 +71,9 @@ def paths(event_id: str) -> tuple[str, ...]:
         "/sets",
         "/sets/new",
         "/history?type=Freeze&from=2026-01-01",
+        "/subscriptions",
+        "/subscriptions/ops",
+        "/subscriptions/ops/remove",
     )
 
 

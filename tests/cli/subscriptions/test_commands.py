@@ -109,7 +109,7 @@ def test_subscriptions_are_listed_with_their_health(served: Served) -> None:
     assert "no subscriptions" in before.stdout
     assert lines(listed.stdout) == [
         "Name Health Target Delivered Pending Undelivered",
-        "ops failing, behind by 0s https://ops.example.com 0 0 1",
+        "ops failing https://ops.example.com 0 0 1",
     ]
 
 

@@ -39,8 +39,8 @@ async def test_each_is_listed_with_its_health_and_no_secret(console: ConsoleClie
     page = await console.see("/subscriptions")
 
     text = text_of(page)
-    row = "ops failing webhook https://ops.example.com statuses Started ; VMs <web>-* none yet"
-    assert f"{row} 0 delivered 0 pending 1 undelivered" in text
+    row = "ops failing webhook https://ops.example.com statuses Started ; VMs <web>-* last delivery"
+    assert f"{row} none yet 0 delivered 0 pending 1 undelivered" in text
     assert "3 attempts failed since the last delivery" in text
     assert "answered 410: <gone>" in text
     assert "quiet waiting webhook" in text

@@ -139,7 +139,7 @@ def _health_words(found: ShownSubscription, *, now: datetime) -> Text:
     words, health = str(found.condition), found.health
     if found.condition is Condition.HEALTHY and health.last_delivered_at is not None:
         words += f", {ago(health.last_delivered_at, now)}"
-    if found.condition is Condition.FAILING:
+    if found.condition is Condition.FAILING and health.pending:
         words += f", behind by {span(health.lag.length)}"
     return Text(words, _STYLES.get(found.condition, ""))
 
@@ -174,5 +174,5 @@ def _delivery_words(each: ShownDelivery, *, now: datetime) -> Text:
         when = "" if each.given_up_at is None else f", {ago(each.given_up_at, now)}"
         return Text(f"given up{when}", "red")
     if each.due_at is None:
-        return Text("waits for the one before")
+        return Text("queued")
     return Text("due" if each.due_at <= now else f"again {ahead(each.due_at, now)}")
