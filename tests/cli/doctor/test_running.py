@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from forewarned.cli.doctor import listeners, machine, state_directory
+from forewarned.cli.doctor.running_server import of_subscriptions
+from forewarned.control.v1.subscriptions.wire import shown
 from forewarned.core.model import Resource
 from forewarned.runtime.settings import load
+from forewarned.service.subscriptions.model import Health
+from forewarned.service.subscriptions.subscriptions import SubscriptionView
 from tests.cli.served import Served, invoke, serving
 from tests.end_to_end.server_process import serving as emulator
+from tests.service.subscriptions.messages import a_subscription
 
 CLAIM = {"actuator": "rack1", "holder": "hv-a:1", "limit": 9}
 DOWN = {"attempt": 1, "error": "no answer", "unharmed": False}
@@ -74,6 +79,18 @@ def test_another_server_at_the_address_is_named(tmp_path: Path) -> None:
 
     assert "another Forewarned server listens there" in other.stdout
     assert json.loads(same.stdout)["ok"], same.stdout
+
+
+def test_messages_that_no_one_takes_are_named_with_their_subscription() -> None:
+    def codes(health: Health) -> list[str]:
+        view = SubscriptionView(subscription=a_subscription(), health=health)
+        return [each.code for each in of_subscriptions([shown(view)])]
+
+    assert codes(Health(failures=3, failed=3, last_error="refused", pending=2)) == [
+        "subscription_failing"
+    ]
+    assert codes(Health(undelivered=2, last_error="refused")) == ["messages_undelivered"]
+    assert codes(Health()) == []
 
 
 # --- what can't be broken here -------------------------------------------------------------------

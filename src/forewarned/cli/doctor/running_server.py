@@ -11,10 +11,12 @@ from forewarned.cli.failures import CommandError, RefusedError, ServerFailedErro
 from forewarned.config.durations import format_duration
 from forewarned.control.v1 import wire
 from forewarned.control.v1.sources.wire import SourceList
+from forewarned.control.v1.subscriptions.wire import ShownSubscription, SubscriptionList
 from forewarned.control.v1.tasks.wire import TaskList
 from forewarned.core.tasks import TaskState
 from forewarned.runtime.settings import Resolved
 from forewarned.service.attention import GRACE, UNKNOWN_IMPACT
+from forewarned.service.subscriptions.condition import Condition
 
 _MOST: Final = 5
 """Findings of one kind: there may be as many as there are VMs."""
@@ -59,7 +61,11 @@ class RunningServer:
                 what=f"the server is version {health.version}, this command {__version__}",
                 todo="Restart the server after an upgrade.",
             )
-        for check in (self._settings, self._nodes, self._tasks, self._sources, self._events):
+        checks = (
+            *(self._settings, self._nodes, self._tasks, self._sources),
+            *(self._events, self._subscriptions),
+        )
+        for check in checks:
             try:
                 yield from check()
             except RefusedError:
@@ -185,6 +191,30 @@ class RunningServer:
                 todo=f"`forewarned explain {event.event_id}` says what it waits for.",
             )
         yield from _more("event_overdue", len(overdue))
+
+    def _subscriptions(self) -> Iterator[Finding]:
+        found = self._control.get("/v1/subscriptions").read(SubscriptionList)
+        yield from of_subscriptions(found.subscriptions)
+
+
+def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
+    for each in found:
+        where = f"subscription {each.name} ({each.target.place})"
+        if each.health.undelivered:
+            yield problem(
+                "messages_undelivered",
+                where=where,
+                what=f"{each.health.undelivered} messages were given up: {each.health.last_error}",
+                todo="Correct the target, then run `forewarned subscription redeliver`.",
+            )
+        elif each.condition is Condition.FAILING:
+            yield warning(
+                "subscription_failing",
+                where=where,
+                what=f"{each.health.failures} attempts in a row failed, {each.health.pending}"
+                f" messages wait: {each.health.last_error}",
+                todo="Correct the target. Attempts go on for a day.",
+            )
 
 
 def _expected(event: wire.Event) -> timedelta:
