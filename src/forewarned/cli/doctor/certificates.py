@@ -59,7 +59,8 @@ def _of_own(path: Path, *, now: datetime) -> Iterator[Finding]:
             "certificate_expires",
             where=str(path),
             what=what,
-            todo="Restart the server, which renews it. Clients have to trust a new authority anew.",
+            todo="The server renews it by itself, so look into its log. Clients have to trust a new"
+            " authority anew.",
         )
 
 
