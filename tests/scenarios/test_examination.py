@@ -122,7 +122,12 @@ ASKING = python(
 
 
 @pytest.mark.parametrize(
-    "is_isolated", [False, pytest.param(True, marks=needs_namespaces)], ids=["shared", "isolated"]
+    "is_isolated",
+    [
+        pytest.param(False, marks=pytest.mark.thorough),
+        pytest.param(True, marks=needs_namespaces),
+    ],
+    ids=["shared", "isolated"],
 )
 async def test_an_examination_of_a_handler_that_will_not_end_ends_and_leaves_nothing_running(
     is_isolated: bool, monkeypatch: pytest.MonkeyPatch
