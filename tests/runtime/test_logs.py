@@ -11,7 +11,9 @@ from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.transitions import Activated, ResourceAdded
 from forewarned.runtime import logs
 from forewarned.service.records import Commit
+from forewarned.targets.http import Request, send
 from tests.builders import MINUTE, NOON, SECOND
+from tests.publishing.receiver import receiving
 
 SCOPE = ScopeId("scope1")
 
@@ -158,3 +160,17 @@ def test_a_traceback_is_indented_so_that_no_error_can_forge_a_line(
     assert any("ValueError: web" in line for line in rest)
     assert all(line.startswith("    ") for line in rest)
     assert controls("".join(rest)) == []
+
+
+async def test_no_url_and_no_header_of_a_request_is_logged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.configure(level="debug", as_json=False)
+
+    async with receiving() as receiver:
+        url = f"{receiver.url}/services/hidden?code=hidden"
+        headers = {"Authorization": "Bearer hidden"}
+        answer = await send(Request(method="POST", url=url, headers=headers))
+
+    assert answer.status == 200
+    assert "hidden" not in capsys.readouterr().err

@@ -47,6 +47,9 @@ def configure(*, level: str, as_json: bool, clock: Callable[[], datetime] | None
     root.setLevel(level.upper())
     # It warns of each pipeline that a lost connection cuts off, which the store itself reports.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
+    # They log URLs and headers, at any level: those of hooks and subscriptions hold secrets.
+    for library in ("httpx2", "httpcore2"):
+        logging.getLogger(library).setLevel(logging.WARNING)
 
 
 def log_commit(commit: Commit) -> None:
