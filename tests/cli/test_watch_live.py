@@ -36,10 +36,19 @@ class Watcher:
 
 
 @contextmanager
-def watching(served: Served, *words: str) -> Iterator[Watcher]:
+def watching(served: Served, *words: str, reconnect: str = "0s") -> Iterator[Watcher]:
     with interruptible():
         started = subprocess.Popen(
-            [sys.executable, "-m", "forewarned", "events", "--watch", *words],
+            [
+                sys.executable,
+                "-m",
+                "forewarned",
+                "events",
+                "--watch",
+                "--reconnect",
+                reconnect,
+                *words,
+            ],
             env={**PLAIN, "FOREWARNED_CONTROL": served.address},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -50,6 +59,16 @@ def watching(served: Served, *words: str) -> Iterator[Watcher]:
             yield Watcher(running)
         finally:
             running.kill()
+
+
+def drop(served: Served) -> None:
+    """End the streams, as a server does that restarts."""
+
+    async def end() -> None:
+        changes = served.steered.services.changes
+        changes.drop_all("the store is unavailable", told=changes.told)
+
+    served.start(end()).result()
 
 
 def stop(served: Served) -> None:
@@ -123,3 +142,20 @@ async def _approve_while_watched(served: Served) -> None:
     finally:
         # Watching ends when the server ends it, and the test with it, come what may.
         changes.close()
+
+
+def test_a_stream_that_breaks_off_is_continued_with_what_was_missed(served: Served) -> None:
+    served.schedule("web")
+
+    with watching(served, reconnect="1m") as watcher:
+        watcher.line()
+        drop(served)
+        served.run("approve", ONE)
+        missed = [watcher.line() for _ in range(2)]
+        served.schedule("report", type="Freeze")
+        live = [watcher.line() for _ in range(2)]
+
+    assert [line.split()[2] for line in (*missed, *live)] == [
+        *("approved", "started"),
+        *("activated", "scheduled"),
+    ]

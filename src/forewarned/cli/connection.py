@@ -123,9 +123,15 @@ class Control:
             for line in response.iter_lines():
                 yield Answer(line.encode(), self.address)
 
-    def changes(self) -> Iterator[httpx2.ServerSentEvent]:
-        """Every change from now on, the first message being what is open now."""
-        request = self._client.build_request("GET", "/v1/changes", timeout=WATCHING)
+    def changes(self, last_id: str = "") -> Iterator[httpx2.ServerSentEvent]:
+        """Every change from now on, the first message being what is open now.
+
+        With the id of the last message of an earlier stream, those since then come first.
+        """
+        headers = {"Last-Event-ID": last_id} if last_id else {}
+        request = self._client.build_request(
+            "GET", "/v1/changes", headers=headers, timeout=WATCHING
+        )
         with self._streamed(request) as response:
             yield from httpx2.EventSource(response, _LONGEST_CHANGE)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from threading import Event
 from typing import Final
 
 import click
@@ -13,7 +14,13 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 
 from forewarned.cli.connection import is_unknown_value, newer_server
-from forewarned.cli.failures import GET_ADMITTED, CommandError, RefusedError, UnreachableError
+from forewarned.cli.failures import (
+    GET_ADMITTED,
+    CommandError,
+    RefusedError,
+    ServerFailedError,
+    UnreachableError,
+)
 from forewarned.cli.session import Session
 from forewarned.cli.tables import event_table
 from forewarned.cli.wording import instant, listing, plain
@@ -23,6 +30,8 @@ from forewarned.control.v1 import wire
 _RECENT: Final = 8
 _SHORT_ID: Final = 8
 _LOOK_AGAIN: Final = timedelta(seconds=5)
+_FIRST_PAUSE: Final = timedelta(seconds=0.5)
+_LONGEST_PAUSE: Final = timedelta(seconds=5)
 _ENDS: Final = frozenset({"completed", "canceled"})
 
 
@@ -137,14 +146,17 @@ def open_line(event: wire.Event) -> str:
     return f"{instant(began)} {event.status.lower()} {event.type} {event.event_id} {names}"
 
 
-def watch_changes(session: Session, wanted: Wanted) -> None:
-    """Until Ctrl-C, which is how watching is meant to end."""
+def watch_changes(session: Session, wanted: Wanted, *, patience: timedelta) -> None:
+    """Until Ctrl-C, which is how watching is meant to end.
+
+    A stream that ends is continued where it was, if the server is back within `patience`.
+    """
     watched = Watched(wanted)
     try:
         if session.out.is_terminal and not session.is_json:
-            _watch_live(session, watched)
+            _watch_live(session, watched, patience)
         else:
-            _watch_lines(session, watched)
+            _watch_lines(session, watched, patience)
     except KeyboardInterrupt:
         return
     raise UnreachableError(
@@ -154,28 +166,46 @@ def watch_changes(session: Session, wanted: Wanted) -> None:
     )
 
 
-def _messages(session: Session, watched: Watched) -> Iterator[tuple[Message, str]]:
-    for sent in session.control.changes():
-        message = read_message(sent.event, sent.data)
-        if message is not None and watched.take(message):
-            yield message, sent.data
+def _messages(
+    session: Session, watched: Watched, patience: timedelta
+) -> Iterator[tuple[Message, str]]:
+    """Over as many streams as it takes, each continuing the one before."""
+    last_id, well_at, pause = "", monotonic(), _FIRST_PAUSE
+    while True:
+        try:
+            for sent in session.control.changes(last_id):
+                last_id = sent.id or last_id
+                message = read_message(sent.event, sent.data)
+                if not isinstance(message, wire.Hello | wire.Farewell):
+                    well_at, pause = monotonic(), _FIRST_PAUSE
+                if message is not None and watched.take(message):
+                    yield message, sent.data
+        except (UnreachableError, ServerFailedError):
+            if not last_id or monotonic() + pause > well_at + patience:
+                raise
+        if monotonic() + pause > well_at + patience:
+            return
+        Event().wait(pause.total_seconds())
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _watch_lines(session: Session, watched: Watched) -> None:
-    for message, text in _messages(session, watched):
+def _watch_lines(session: Session, watched: Watched, patience: timedelta) -> None:
+    for message, text in _messages(session, watched, patience):
+        if isinstance(message, wire.Hello) and message.lost is not None:
+            click.echo(plain(message.lost), err=True)
         if session.is_json:
             click.echo(msgspec.json.format(text, indent=-1))
         elif isinstance(message, wire.Change):
             click.echo(change_line(message))
-        else:
+        elif isinstance(message, wire.Hello) and not message.resumed:
             for event in watched.events.values():
                 click.echo(open_line(event))
 
 
-def _watch_live(session: Session, watched: Watched) -> None:
+def _watch_live(session: Session, watched: Watched, patience: timedelta) -> None:
     clock = _Reckoning(session)
     with Live(get_renderable=lambda: watched.page(clock.now()), console=session.out) as live:
-        for _ in _messages(session, watched):
+        for _ in _messages(session, watched, patience):
             clock.look()
             live.refresh()
 

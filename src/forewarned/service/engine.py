@@ -83,6 +83,12 @@ class Engine:
         nanoseconds = 0 if self._following is None else self._following.lag
         return timedelta(microseconds=nanoseconds // 1000)
 
+    async def history_position(self) -> str:
+        """From which on listeners are told of history, where none has been told of any yet."""
+        if self._following is not None:
+            return self._following.beginning
+        return await self.ask(lambda snapshot: snapshot.position())
+
     async def caught_up(self) -> None:
         """Return once this process knows of all that any node has committed up to now."""
         if self._following is not None:

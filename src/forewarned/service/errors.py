@@ -14,6 +14,10 @@ class StoreUnavailableError(Exception):
     category = Category.UNAVAILABLE
 
 
+class UnknownPositionError(Exception):
+    """History can't be continued from a position. The message says why."""
+
+
 class UnknownOutcomeError(StoreUnavailableError):
     """The store failed during a commit. The change may have been made, or not."""
 

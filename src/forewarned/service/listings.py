@@ -25,6 +25,8 @@ class HistoryRow(NamedTuple):
     event_type: EventType | None
     resources: tuple[ResourceName, ...]
     cause: str
+    position: str = ""
+    """Where someone stands who follows changes and has seen this row; empty in listings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

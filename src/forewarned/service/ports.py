@@ -180,6 +180,17 @@ class Snapshot(Listings, SubscriptionListings, Protocol):
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         """Those of the events for which history has this action."""
 
+    def position(self) -> str:
+        """What of history this snapshot shows, in a form that `history_between` reads."""
+
+    def history_between(self, since: str, upto: str, *, limit: int) -> list[HistoryRow]:
+        """Rows that have become visible after one position, up to another; each once.
+
+        The longest visible come first, each with the position after it, from which to go on if
+        there are `limit` rows. `upto` is a `position`, or that of the last row of News. Raises
+        UnknownPositionError if `since` is of another store, or rows after it may be removed.
+        """
+
     def note(self, key: str) -> str | None:
         """A value stored with `put_note`."""
 
@@ -336,6 +347,10 @@ class Following(Protocol):
     @property
     def lag(self) -> int:
         """Nanoseconds: how old what was last told is at most."""
+
+    @property
+    def beginning(self) -> str:
+        """The position in history from which on News are told, or were after the last gap."""
 
     def go(self) -> None:
         """Tell news from now on: what the store held when this was opened has been read."""

@@ -212,6 +212,8 @@ class Commit:
     shown: tuple[PageContent, ...] = ()
     """The pages that change."""
     transitions: tuple[Transition, ...] = ()
+    history_ids: tuple[int, ...] = ()
+    """The numbers of the transitions' rows of history; empty where several nodes commit."""
     bound: tuple[Binding, ...] = ()
     unbound: tuple[ResourceName, ...] = ()
     first_vm: ResourceName | None = None

@@ -25,6 +25,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.status = 0
+        self.last_id = ""
         self.headers: dict[bytes, bytes] = {}
         self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
         self._rest = b""
@@ -52,15 +53,18 @@ class Reader:
         return found.decode()
 
     async def message(self) -> tuple[str, Any]:
-        name, _, shown = (await self.raw()).partition("\ndata: ")
-        return name.removeprefix("event: "), msgspec.json.decode(shown)
+        fields = dict(line.split(": ", 1) for line in (await self.raw()).splitlines())
+        self.last_id = fields.get("id", self.last_id)
+        return fields["event"], msgspec.json.decode(fields["data"])
 
     def hang_up(self) -> None:
         self._hung_up.set()
 
 
 @asynccontextmanager
-async def watching(control: ControlApi, path: str = "/v1/changes") -> AsyncIterator[Reader]:
+async def watching(
+    control: ControlApi, path: str = "/v1/changes", *, last_id: str = "", query: str = ""
+) -> AsyncIterator[Reader]:
     reader = Reader()
     scope = {
         "type": "http",
@@ -69,8 +73,11 @@ async def watching(control: ControlApi, path: str = "/v1/changes") -> AsyncItera
         "method": "GET",
         "scheme": "http",
         "path": path,
-        "query_string": b"",
-        "headers": [(b"host", b"localhost")],
+        "query_string": query.encode(),
+        "headers": [
+            (b"host", b"localhost"),
+            *([(b"last-event-id", last_id.encode())] if last_id else []),
+        ],
         "client": ("127.0.0.1", 5),
     }
     task = asyncio.create_task(control.app(scope, reader.receive, reader.send))
@@ -92,7 +99,16 @@ async def test_a_watcher_is_greeted_with_what_is_open(control: ControlApi) -> No
     assert reader.status == 200
     assert reader.headers[b"content-type"].startswith(b"text/event-stream")
     assert reader.headers[b"cache-control"] == b"no-store"
-    assert greeting == ("hello", {"now": later(), "events": [event], "truncated": False})
+    assert greeting == (
+        "hello",
+        {
+            "now": later(),
+            "events": [event],
+            "truncated": False,
+            "resumed": False,
+            "lost": None,
+        },
+    )
 
 
 async def test_a_watcher_hears_of_every_transition(control: ControlApi) -> None:
@@ -173,28 +189,31 @@ async def test_a_watcher_that_hangs_up_is_forgotten(control: ControlApi) -> None
 
 async def test_a_slow_watcher_is_dropped_and_told_so_last() -> None:
     changes = Changes(queue=2)
+    changes.told = "store.0"
     with changes.watch() as watcher:
-        changes.hear(Commit(transitions=(STARTED, STARTED)))
-        changes.hear(Commit(transitions=(STARTED,)))
-        changes.hear(Commit(transitions=(STARTED,)))
+        changes.hear(Commit(transitions=(STARTED, STARTED), history_ids=(1, 2)))
+        changes.hear(Commit(transitions=(STARTED,), history_ids=(3,)))
+        changes.hear(Commit(transitions=(STARTED,), history_ids=(4,)))
 
         told = await _all(watcher)
 
     assert told.count(b"event: started\n") == 2
     assert told.endswith(b'reconnect to get the open events"}\n\n')
-    assert b"event: dropped\n" in told
+    assert b"id: store.2\nevent: dropped\n" in told
     assert changes.watchers == 0
 
 
 async def test_other_watchers_go_on_when_one_is_dropped() -> None:
     changes = Changes(queue=1)
+    changes.told = "store.0"
     with changes.watch() as slow, changes.watch() as quick:
-        changes.hear(Commit(transitions=(STARTED,)))
+        changes.hear(Commit(transitions=(STARTED,), history_ids=(1,)))
         taken = await anext(quick.messages(timedelta(seconds=9)))
-        changes.hear(Commit(transitions=(STARTED,)))
+        changes.hear(Commit(transitions=(STARTED,), history_ids=(2,)))
 
-        assert taken.startswith(b"event: started\n")
-        assert (await anext(quick.messages(timedelta(seconds=9)))) == taken
+        assert taken.startswith(b"id: store.1\nevent: started\n")
+        again = await anext(quick.messages(timedelta(seconds=9)))
+        assert again == taken.replace(b"store.1", b"store.2")
         assert b"event: dropped\n" in await _all(slow)
         assert changes.watchers == 1
 

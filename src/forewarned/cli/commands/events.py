@@ -9,10 +9,12 @@ from forewarned.cli import lookup, pages
 from forewarned.cli.parameters import (
     complete_vm,
     event_argument,
+    read_span,
     scope_option,
     type_option,
 )
 from forewarned.cli.session import Session, with_session
+from forewarned.config.durations import parse_duration
 from forewarned.control.v1 import wire
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +33,14 @@ def vm_option(help: str) -> Callable[[F], F]:
     "--limit", type=click.IntRange(min=1), metavar="N", help="At most N events, the newest."
 )
 @click.option("--watch", is_flag=True, help="Keep showing changes as they happen, until Ctrl-C.")
+@click.option(
+    "--reconnect",
+    type=read_span,
+    metavar="SPAN",
+    default="1m",
+    show_default=True,
+    help="With --watch: how long to try again when the server is gone.",
+)
 @with_session
 def events(
     session: Session,
@@ -41,18 +51,21 @@ def events(
     type_: str | None,
     limit: int | None,
     watch: bool,
+    reconnect: str,
 ) -> None:
     """List the open events, oldest first.
 
     With --watch, a terminal shows a table that is kept up to date; otherwise each change is printed
-    as a line, or with --json as one JSON object per line.
+    as a line, or with --json as one JSON object per line. If the server restarts meanwhile,
+    watching goes on with the first change that was missed.
     """
     if watch:
         from forewarned.cli.watch import Wanted, watch_changes
 
         if all_ or limit is not None:
             raise click.UsageError("--watch shows open events only: omit --all and --limit")
-        watch_changes(session, Wanted(vm=vm, scope=scope, type=type_))
+        patience = parse_duration(reconnect)
+        watch_changes(session, Wanted(vm=vm, scope=scope, type=type_), patience=patience)
         return
     query = {
         "status": "all" if all_ else "open",

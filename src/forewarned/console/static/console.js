@@ -305,6 +305,7 @@ function listenToLinks() {
 // --- what happens, as it happens -----------------------------------------------------------------
 
 let watching = null;
+let lastId = null;
 
 async function watch() {
   // Coming back to a page is told in two ways, and one stream is enough.
@@ -314,7 +315,9 @@ async function watch() {
   let pause = 500;
   while (watching === ours) {
     try {
-      const response = await fetch("/v1/changes", { signal: ours.signal, cache: "no-store" });
+      // Where the last stream ended, also after a restart of the server and at any node.
+      const headers = lastId === null ? {} : { "Last-Event-ID": lastId };
+      const response = await fetch("/v1/changes", { signal: ours.signal, cache: "no-store", headers });
       if (response.status === 401) {
         leaveOff();
         return;
@@ -324,6 +327,7 @@ async function watch() {
       }
       for await (const message of messages(response.body)) {
         pause = 500;
+        lastId = message.id ?? lastId;
         hear(message);
       }
     } catch {
@@ -362,7 +366,8 @@ async function* messages(body) {
     for (const block of blocks) {
       const fields = new Map(block.split("\n").map((line) => split(line)));
       if (fields.has("event")) {
-        yield { name: fields.get("event"), content: JSON.parse(fields.get("data") ?? "null") };
+        const content = JSON.parse(fields.get("data") ?? "null");
+        yield { id: fields.get("id"), name: fields.get("event"), content };
       }
     }
   }

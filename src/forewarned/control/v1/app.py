@@ -23,8 +23,10 @@ from forewarned.control.http.operations import (
 )
 from forewarned.control.v1 import errors, events, faults, fleet, openapi, server, wire
 from forewarned.control.v1.drains import operations as drains
+from forewarned.control.v1.history import operations as history
 from forewarned.control.v1.metrics import CONTENT_TYPE
 from forewarned.control.v1.request_wire import (
+    ChangesQuery,
     EventQuery,
     FleetQuery,
     Nothing,
@@ -202,14 +204,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     write("/v1/subscriptions/{name}/redeliver", subscriptions.redeliver, needs=Role.MAINTAINER),
     write("/v1/subscriptions/{name}/rotate", subscriptions.rotate_secret, needs=Role.ADMIN),
     # --- what happened, and what happens
-    read("/v1/history", events.list_history),
+    read("/v1/history", history.list_history),
     Operation(
         method="GET",
         path="/v1/changes",
         name="watch_changes",
-        summary="Server-sent events: `hello` with what is open, then one for each transition",
+        summary="Server-sent events: `hello` with what is open, then one for each transition; since"
+        " the header `Last-Event-ID`, if it is given",
         needs=Role.READER,
-        answer=events.watch_changes,
+        answer=history.watch_changes,
+        query=ChangesQuery,
         takes_session=True,
         replies=(wire.Hello, wire.Change, wire.Farewell),
         media_type="text/event-stream",

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -25,10 +25,18 @@ BEAT: Final = timedelta(seconds=15)
 _HEARTBEAT: Final = b": still here\n\n"
 
 
+class Told(NamedTuple):
+    position: str
+    """In history: where a watcher stands once it has the change."""
+    change: wire.Change
+
+
 class Watcher:
     """One caller's messages to come."""
 
-    def __init__(self, *, limit: int) -> None:
+    def __init__(self, *, limit: int, since: str | None = None) -> None:
+        """`since` is the position in history from which on it is told; None for other streams."""
+        self.since = since
         self._limit = limit
         self._waiting: deque[bytes] = deque()
         self._last: bytes | None = None
@@ -73,44 +81,63 @@ class Changes:
         self._watchers: set[Watcher] = set()
         self._is_closed = False
         self.beat = beat
+        self.told: str | None = None
+        """The position in history up to which changes were told; None before anyone watched."""
 
     @property
     def watchers(self) -> int:
         return len(self._watchers)
 
     def hear(self, commit: Commit) -> None:
-        if self._watchers:
-            self.show([views.change(fact) for fact in commit.transitions])
+        """Of a store that no other node changes, where positions are `STORE.ROW`."""
+        if self.told is None:
+            return
+        store, _, last = self.told.partition(".")
+        # What was committed before anyone watched, and is told only now, is in what they are
+        # greeted with.
+        new = [
+            (f"{store}.{row}", fact)
+            for row, fact in zip(commit.history_ids, commit.transitions, strict=True)
+            if row > int(last)
+        ]
+        if new and not self._watchers:
+            self.told = new[-1][0]
+        elif new:
+            self.show([Told(position, views.change(fact)) for position, fact in new])
 
-    def show(self, shown: Sequence[wire.Change]) -> None:
-        messages = [message(change.action, change) for change in shown]
+    def show(self, shown: Sequence[Told]) -> None:
+        messages = [message(each.change.action, each.change, each.position) for each in shown]
         for watcher in tuple(self._watchers):
             if not watcher.offer(messages):
                 self._drop(watcher, "you read too slowly and missed changes")
+        if shown:
+            self.told = shown[-1].position
 
     def offer(self, watcher: Watcher, told: bytes) -> None:
         """Tell one watcher alone."""
         if not watcher.offer([told]):
             self._drop(watcher, "you read too slowly and missed some")
 
-    def drop_all(self, reason: str) -> None:
-        """They have missed changes that no one can tell them any more."""
+    def drop_all(self, reason: str, *, told: str | None) -> None:
+        """They have missed changes up to the position `told`; None for up to nobody knows where."""
         for watcher in tuple(self._watchers):
             self._drop(watcher, reason)
+        self.told = told
 
     def close(self) -> None:
         """End every stream, those to come included, so that the server can stop."""
         self._is_closed = True
         for watcher in self._watchers:
-            watcher.end(_farewell("closing", "the server is stopping"))
+            watcher.end(_farewell("closing", "the server is stopping", self.told))
 
     def _drop(self, watcher: Watcher, reason: str) -> None:
         self._watchers.discard(watcher)
-        watcher.end(_farewell("dropped", reason))
+        # Up to what was told to all, and so to this one.
+        watcher.end(_farewell("dropped", reason, self.told))
 
     @contextmanager
     def watch(self) -> Iterator[Watcher]:
-        watcher = Watcher(limit=self._queue)
+        watcher = Watcher(limit=self._queue, since=self.told)
         self._watchers.add(watcher)
         if self._is_closed:
             self.close()
@@ -126,15 +153,14 @@ class ChangeStream(StreamingResponse):
     def __init__(
         self,
         hello: bytes,
-        watcher: Watcher,
+        pieces: AsyncIterator[bytes],
         *,
-        beat: timedelta,
         place: ExitStack,
         may_go_on: Callable[[], Awaitable[bool]],
     ) -> None:
         """`may_go_on` is asked before anything is told, at every beat at least."""
         super().__init__(
-            _stream(hello, watcher.messages(beat), may_go_on),
+            _stream(hello, pieces, may_go_on),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store"},
         )
@@ -146,9 +172,10 @@ class ChangeStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-def message(name: str, shape: wire.Shape) -> bytes:
+def message(name: str, shape: wire.Shape, position: str | None = None) -> bytes:
     # The encoder writes no line ends, so one data line always holds all of it.
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), wire.encode(shape))
+    told = b"event: %s\ndata: %s\n\n" % (name.encode(), wire.encode(shape))
+    return told if position is None else b"id: %s\n%s" % (position.encode(), told)
 
 
 async def _stream(
@@ -165,5 +192,6 @@ async def _stream(
         yield piece
 
 
-def _farewell(name: str, reason: str) -> bytes:
-    return message(name, wire.Farewell(message=f"{reason}: reconnect to get the open events"))
+def _farewell(name: str, reason: str, position: str | None) -> bytes:
+    farewell = wire.Farewell(message=f"{reason}: reconnect to get the open events")
+    return message(name, farewell, position)

@@ -1,8 +1,6 @@
-"""Events: causing them, calling them off, looking at them, watching them."""
+"""Events: causing them, calling them off, looking at them."""
 
-from contextlib import ExitStack
 from functools import partial
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,27 +9,19 @@ from forewarned.control.http import bodies
 from forewarned.control.http.admission import Admitted
 from forewarned.control.http.operations import Asked, json_response
 from forewarned.control.v1 import views, wire
-from forewarned.control.v1.changes import ChangeStream, message
 from forewarned.control.v1.request_wire import (
     Cancel,
     EventQuery,
     EventsQuery,
-    HistoryQuery,
     Maintain,
     Nothing,
     Schedule,
-    StatusFilter,
 )
 from forewarned.control.v1.services import Services
-from forewarned.core.errors import InvalidIdError, UnknownEventError
+from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId, HostName, ScopeId, parse_event_id
 from forewarned.security.identities import InvalidTokenError
-from forewarned.service.listings import EventFilter
-from forewarned.service.ports import Snapshot
 from forewarned.service.records import EventRecord
-
-# What a watcher receives at first; it may request more by itself.
-_GREETED_WITH: Final = 10_000
 
 
 async def schedule_events(services: Services, asked: Asked[Schedule, Nothing]) -> wire.Events:
@@ -115,53 +105,6 @@ async def maintain_scope(services: Services, asked: Asked[Maintain, Nothing]) ->
         scope_id, asked.body.request(), by=asked.by
     )
     return views.events(records)
-
-
-async def list_history(services: Services, asked: Asked[Nothing, HistoryQuery]) -> wire.History:
-    """Every change: who, from where, what, when, why; newest first."""
-    query = asked.query
-    try:
-        event_id = None if query.event is None else parse_event_id(query.event)
-    except InvalidIdError as refusal:
-        raise refusal.at("event") from None
-    wanted = query.filter(event_id)
-    rows = await services.engine.ask(lambda snapshot: snapshot.history(wanted))
-    shown = rows[: query.limit]
-    return wire.History(
-        history=tuple(map(views.history_row, shown)),
-        next=shown[-1].id if len(rows) > query.limit else None,
-    )
-
-
-async def watch_changes(services: Services, request: Request, admitted: Admitted) -> Response:
-    """The watcher has its place before the open events are read, so that it misses nothing.
-
-    A change in between is in both: a watcher keeps what it heard last of each event.
-    """
-    bodies.query(request, Nothing)
-    if request.method == "HEAD":
-        return Response(media_type="text/event-stream")
-    with ExitStack() as place:
-        watcher = place.enter_context(services.changes.watch())
-        hello = await services.engine.ask(_hello)
-        return ChangeStream(
-            message("hello", hello),
-            watcher,
-            beat=services.changes.beat,
-            place=place.pop_all(),
-            may_go_on=admitted.is_still_admitted,
-        )
-
-
-def _hello(snapshot: Snapshot) -> wire.Hello:
-    wanted = EventFilter(statuses=StatusFilter.OPEN.statuses(), limit=_GREETED_WITH + 1)
-    records = snapshot.events(wanted)
-    shown = records[-_GREETED_WITH:]
-    return wire.Hello(
-        now=snapshot.now,
-        events=tuple(map(views.event, shown)),
-        truncated=len(records) > len(shown),
-    )
 
 
 def _event_id(asked: Asked[Nothing, Nothing] | Asked[Cancel, Nothing]) -> EventId:

@@ -56,8 +56,7 @@ async def watch_requests(services: Services, request: Request, admitted: Admitte
         place.enter_context(services.use_cases.requests.heard_by(hear))
         return ChangeStream(
             message("hello", wire.RequestsHello(now=clock.show().now)),
-            watcher,
-            beat=streams.beat,
+            watcher.messages(streams.beat),
             place=place.pop_all(),
             may_go_on=admitted.is_still_admitted,
         )

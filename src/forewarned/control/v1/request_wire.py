@@ -190,6 +190,13 @@ class EventQuery(Ask, frozen=True):
         return min(self.timeout.length, _LONGEST_WAIT)
 
 
+class ChangesQuery(Ask, frozen=True):
+    last_event_id: Annotated[
+        Text | None,
+        about("as the header `Last-Event-ID`, for clients that can't set it; the header counts"),
+    ] = None
+
+
 class HistoryQuery(Ask, frozen=True):
     vm: Text | None = None
     scope: Text | None = None

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 
 from forewarned.control.v1 import views
-from forewarned.control.v1.changes import Changes
+from forewarned.control.v1.changes import Changes, Told
 from forewarned.core.ids import EventId
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
@@ -24,37 +24,58 @@ class SharedChanges:
         self._engine = engine
         self._untold: list[HistoryRow] = []
         self._telling: asyncio.Task[None] | None = None
+        self._gaps = 0
 
     def hear_history(self, rows: Sequence[HistoryRow]) -> None:
-        if not self._changes.watchers:
+        if not self._changes.watchers and not self._untold and self._telling is None:
+            self._changes.told = rows[-1].position
             return
         self._untold += rows
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell(), name="changes")
 
     def hear_gap(self) -> None:
+        self._gaps += 1
         self._untold.clear()
-        self._changes.drop_all("the server had to read its store anew")
+        self._changes.drop_all("the server had to read its store anew", told=None)
 
     async def _tell(self) -> None:
+        rows: Sequence[HistoryRow] = ()
         try:
             while self._untold:
                 rows, self._untold = self._untold, []
-                events = await self._events({row.event_id for row in rows if row.event_id})
-                self._changes.show(
-                    [
-                        views.past_change(row, events.get(row.event_id) if row.event_id else None)
-                        for row in rows
-                    ]
-                )
+                gaps = self._gaps
+                shown = await told(self._engine, rows)
+                if gaps != self._gaps:
+                    continue
+                self._changes.show(shown)
+                # Also past what is told to no one, such as callers that were refused.
+                self._changes.told = rows[-1].position
         except StoreUnavailableError:
-            self.hear_gap()
+            # They are in history, from where watchers that come back are told them.
+            last = (self._untold or rows)[-1].position
+            self._untold.clear()
+            self._changes.drop_all("the store is unavailable", told=last)
         finally:
             self._telling = None
 
-    async def _events(self, ids: set[EventId]) -> dict[EventId, EventRecord]:
-        if not ids:
-            return {}
-        wanted = EventFilter(ids=frozenset(ids), limit=len(ids))
-        found = await self._engine.ask(lambda snapshot: snapshot.events(wanted))
-        return {record.event.id: record for record in found}
+
+async def told(engine: Engine, rows: Sequence[HistoryRow]) -> list[Told]:
+    """Changes of the past as they are told. What concerns no scope is history, but no change."""
+    changes = [row for row in rows if row.scope_id]
+    events = await _events(engine, {row.event_id for row in changes if row.event_id})
+    return [
+        Told(
+            row.position,
+            views.past_change(row, events.get(row.event_id) if row.event_id else None),
+        )
+        for row in changes
+    ]
+
+
+async def _events(engine: Engine, ids: set[EventId]) -> dict[EventId, EventRecord]:
+    if not ids:
+        return {}
+    wanted = EventFilter(ids=frozenset(ids), limit=len(ids))
+    found = await engine.ask(lambda snapshot: snapshot.events(wanted))
+    return {record.event.id: record for record in found}

@@ -129,7 +129,7 @@ def fleet_applied(applied: Applied) -> FleetApplied:
 
 
 def history_row(row: listings.HistoryRow) -> HistoryRow:
-    return HistoryRow(*row)
+    return HistoryRow(*row[:-1])
 
 
 def explained(explanation: Explanation) -> Explained:

@@ -390,6 +390,12 @@ class Hello(Shape, frozen=True):
     now: datetime
     events: tuple[Event, ...]
     truncated: Annotated[bool, about("whether only the newest are listed")]
+    resumed: Annotated[
+        bool, about("whether the changes since the given `Last-Event-ID` follow, each once")
+    ] = False
+    lost: Annotated[
+        str | None, about("why they can't, so that some changes may never be told; null if not so")
+    ] = None
 
 
 class Change(Shape, frozen=True):

@@ -74,6 +74,7 @@ class Follower:
         self._compare = compare
         self._tick = tick
         self._last: look.Point | None = None
+        self.beginning = ""
         self._told = monotonic_ns()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._wakers: tuple[int, int] | None = None
@@ -85,6 +86,7 @@ class Follower:
         """Raises CannotOpenError."""
         self._loop = asyncio.get_running_loop()
         self._last = await self._loop.run_in_executor(None, self._first)
+        self.beginning = self._last.history
         self._wakers = os.pipe()
         for end in self._wakers:
             os.set_blocking(end, False)
@@ -204,6 +206,7 @@ class Follower:
             # What differs between two epochs says nothing about what has become visible.
             point = look.first(connection, self._node.id)
             began = monotonic_ns()
+            self.beginning = point.history
             self._in_loop(self._read_anew())
             self._told = began
         else:

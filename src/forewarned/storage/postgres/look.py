@@ -17,6 +17,8 @@ from forewarned.core.copying import replace
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.service.records import News, Place
 from forewarned.storage import rows
+from forewarned.storage.history.positions import Seen
+from forewarned.storage.postgres import history
 from forewarned.storage.postgres.connection import Connection, Position
 from forewarned.storage.postgres.database import PostgresDatabase, Question
 from forewarned.storage.postgres.dialect import NOW, POSTGRES
@@ -76,12 +78,20 @@ class Point(NamedTuple):
     position: Position
     next_wake: datetime | None = None
     rank: int = 0
+    store: str = ""
+    """Tells the store from others, in positions of history."""
+
+    @property
+    def history(self) -> str:
+        """What of history it shows, as a position."""
+        return f"{self.store}.{self.snapshot}"
 
 
 def first(connection: Connection, node: str) -> Point:
     """Where to look from, for a caller that reads the whole store after this."""
+    store = history.identity(PostgresDatabase(connection))
     [[found]] = _ask(connection, [(_STORE, {"node": node})])
-    return _whole_point(found)
+    return _whole_point(found, store)
 
 
 def look(connection: Connection, node: str, last: Point) -> tuple[News, Point]:
@@ -91,10 +101,10 @@ def look(connection: Connection, node: str, last: Point) -> tuple[News, Point]:
     # Nodes look twenty times a second, and mostly nothing has been committed since.
     [store] = PostgresDatabase(connection).ask(_GLANCE)
     if store["snapshot"] == last.snapshot:
-        point = _point(store, next_wake=last.next_wake, rank=last.rank)
+        point = _point(store, next_wake=last.next_wake, rank=last.rank, store=last.store)
         return _news(point, began=began, now=store["now"]), point
     since = {"last": last.snapshot}
-    [[store], scopes, events, resources, unbound, history] = _ask(
+    [[store], scopes, events, resources, unbound, written] = _ask(
         connection,
         [
             (_STORE, {"node": node}),
@@ -106,7 +116,8 @@ def look(connection: Connection, node: str, last: Point) -> tuple[News, Point]:
         ],
     )
     opened = rows.by_scope(events)
-    point = _whole_point(store)
+    point = _whole_point(store, last.store)
+    part = Seen(last.store, last.snapshot, point.snapshot)
     news = replace(
         _news(point, began=began, now=store["now"]),
         pages=tuple(rows.to_page(row, events=opened.get(row["id"], ())) for row in scopes),
@@ -115,7 +126,7 @@ def look(connection: Connection, node: str, last: Point) -> tuple[News, Point]:
             for row in resources
         ),
         unbound=tuple(ResourceName(row["name"]) for row in unbound),
-        history=tuple(map(rows.to_history, history)),
+        history=history.placed(written, part, is_all=True),
     )
     return news, point
 
@@ -134,12 +145,12 @@ def _news(point: Point, *, began: int, now: int) -> News:
     return News(next_wake=point.next_wake, rank=point.rank, now=rows.to_instant(now), began=began)
 
 
-def _whole_point(found: FoundRow) -> Point:
+def _whole_point(found: FoundRow, store: str) -> Point:
     wake = found["next_wake"]
     next_wake = None if wake is None else rows.to_instant(wake)
-    return _point(found, next_wake=next_wake, rank=found["rank"])
+    return _point(found, next_wake=next_wake, rank=found["rank"], store=store)
 
 
-def _point(found: FoundRow, *, next_wake: datetime | None, rank: int) -> Point:
+def _point(found: FoundRow, *, next_wake: datetime | None, rank: int, store: str) -> Point:
     position = Position(found["system_identifier"], found["timeline"], found["epoch"], found["lsn"])
-    return Point(found["snapshot"], position, next_wake, rank)
+    return Point(found["snapshot"], position, next_wake, rank, store)

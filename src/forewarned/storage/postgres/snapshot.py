@@ -6,8 +6,10 @@ from typing import Final
 from typing_extensions import override
 
 from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.service.listings import HistoryRow
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import NodeListing, ScopePlaces
+from forewarned.storage.postgres import history
 from forewarned.storage.postgres.nodes.listing import listing
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.rows import to_instant
@@ -31,6 +33,12 @@ class PostgresSnapshot(RelationalSnapshot):
         for last in range(0, end, _SCOPES):
             for scope_id, names, addresses in self._all(question, last, last + _SCOPES):
                 yield ScopePlaces(ScopeId(scope_id), names, addresses)
+
+    def position(self) -> str:
+        return history.position(self._database)
+
+    def history_between(self, since: str, upto: str, *, limit: int) -> list[HistoryRow]:
+        return history.between(self._database, since, upto, limit=limit)
 
     def readiness(self, scope_id: ScopeId, event_id: EventId) -> list[ReadinessReport]:
         """What agents have reported of an event, through any node."""

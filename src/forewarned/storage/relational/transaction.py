@@ -79,6 +79,10 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites):
         self._loaded: set[ScopeId] = set()
         """Scopes that this function may save."""
         self._claimed: set[ScopeId] = set()
+        self.history_rows = 0
+        """How many rows of history this function has written."""
+        self._places: list[int] = []
+        """Which of them those of the transitions are."""
 
     @override
     def load(self, scope_id: ScopeId) -> Scope:
@@ -151,6 +155,9 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites):
             messages = tuple(outbox.of_change(change, by, places))
             if messages:
                 self._tell_publisher()
+        first = self.history_rows
+        self.history_rows += len(change.transitions)
+        self._places.extend(range(first, self.history_rows))
         self._writable.save(
             change.scope.id,
             [
@@ -275,6 +282,7 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites):
 
     def _remark(self, action: str, *, at: datetime, by: Actor, cause: str) -> None:
         row = diff.remark(action, at=at, by=by, cause=cause, after=0)
+        self.history_rows += 1
         self._writable.write_rows(ADD_HISTORY, [rows.from_history(row)])
 
     def _refuse_taken(self, difference: Delta) -> None:

@@ -100,8 +100,10 @@ class GroupCommitter:
         if any(transaction.moves_vms for transaction in transactions):
             joined = {scope_id for each in transactions for scope_id in each.joined}
             first_vm = self._first_vm.find(snapshot, joined)
-        for transaction in transactions:
-            transaction.end(next_wake=next_wake, first_vm=first_vm)
+        row = last
+        for transaction in reversed(transactions):
+            transaction.end(next_wake=next_wake, first_vm=first_vm, last_row=row)
+            row -= transaction.history_rows
         connection.execute("COMMIT")
         if self.committed is not None:
             self.committed(last)
@@ -131,6 +133,7 @@ class GroupCommitter:
             if not connection.in_transaction:
                 raise
             buffer.undo()
+            transaction.history_rows = 0
             call.fail(as_told(error))
         else:
             self._cache.written(transaction.written)

@@ -6,8 +6,12 @@ from typing import Final
 from typing_extensions import override
 
 from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.service import restoration
+from forewarned.service.errors import UnknownPositionError
+from forewarned.service.listings import HistoryRow
 from forewarned.service.records import ScopePlaces
 from forewarned.storage import rows
+from forewarned.storage.history import positions
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 
 _PLACES: Final = 10_000
@@ -19,6 +23,26 @@ class SqliteSnapshot(RelationalSnapshot):
         """The number of the last row of history there ever was; 0 before the first."""
         row = self._one("SELECT seq FROM sqlite_sequence WHERE name = 'history'")
         return 0 if row is None else int(row["seq"])
+
+    def position(self) -> str:
+        return f"{self._identity()}.{self.last_change()}"
+
+    def history_between(self, since: str, upto: str, *, limit: int) -> list[HistoryRow]:
+        identity = self._identity()
+        first, last = (positions.sqlite_row(text, identity) for text in (since, upto))
+        if first > self.last_change():
+            raise UnknownPositionError(positions.AHEAD)
+        removed = self.note(positions.REMOVED)
+        if removed is not None and first < int(removed):
+            raise UnknownPositionError(positions.TOO_OLD)
+        found = self._all(
+            "SELECT * FROM history WHERE id > ? AND id <= ? ORDER BY id LIMIT ?", first, last, limit
+        )
+        return [rows.to_history(row)._replace(position=f"{identity}.{row['id']}") for row in found]
+
+    def _identity(self) -> str:
+        """Tells this store from others, and from what it was before a restore."""
+        return positions.identity(self.note(positions.ORIGIN), self.note(restoration.OFFSET))
 
     @override
     def scope_places(self) -> Iterator[ScopePlaces]:

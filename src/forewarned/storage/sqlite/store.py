@@ -26,6 +26,7 @@ from forewarned.storage.connection_threads import (
 )
 from forewarned.storage.diff import fold
 from forewarned.storage.errors import ForeignDatabaseError, NoWriteAheadLogError, OldSqliteError
+from forewarned.storage.history.positions import ORIGIN
 from forewarned.storage.relational.transaction import NextWake
 from forewarned.storage.sqlite.connection import run_alone, told_errors
 from forewarned.storage.sqlite.database import SqliteDatabase
@@ -48,8 +49,6 @@ _CACHE_KIB: Final = 32_000
 """The writer's page cache. SQLite's 2 MB are less than the indexes of a large fleet's history."""
 _LOG_PAGES: Final = 4_000
 """The log is checkpointed at this many pages, 16 MB: fewer pauses, and each page once."""
-_ORIGIN: Final = "origin"
-"""The note of the origin file, by which a copy of the database is recognised."""
 
 
 class SqliteStore:
@@ -107,11 +106,11 @@ class SqliteStore:
 
         def look(transaction: SqliteTransaction) -> tuple[str | None, int]:
             transaction.refuse_unfinished_copy(str(self._path))
-            reason = found.reason(noted=transaction.note(_ORIGIN), last=transaction.last_change())
+            reason = found.reason(noted=transaction.note(ORIGIN), last=transaction.last_change())
             if reason is not None:
                 transaction.mark_restored(reason, now=self._wall_clock())
-            if transaction.note(_ORIGIN) != found.origin:
-                transaction.put_note(_ORIGIN, found.origin)
+            if transaction.note(ORIGIN) != found.origin:
+                transaction.put_note(ORIGIN, found.origin)
             return reason, transaction.incarnation_offset()
 
         reason, offset = await self._writer.run(look, unchanged)
@@ -175,6 +174,7 @@ def _connect_memory() -> sqlite3.Connection:
         connection = _connect(":memory:")
         connection.execute("PRAGMA foreign_keys = ON")
         migrate(connection)
+        connection.execute("INSERT INTO notes VALUES (?, hex(randomblob(8)))", (ORIGIN,))
     return connection
 
 

@@ -47,6 +47,7 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         self._cache = cache
         self._next_wake: datetime | None = None
         self._first_vm: ResourceName | None = None
+        self._first_row = 0
 
     @override
     def exists(self, scope_id: ScopeId) -> bool:
@@ -118,13 +119,22 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
     def joined(self) -> set[ScopeId]:
         return self._builder.joined
 
-    def end(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> None:
-        """The functions of a group are committed together, so they share these two."""
+    def end(
+        self, *, next_wake: datetime | None, first_vm: ResourceName | None, last_row: int
+    ) -> None:
+        """The functions of a group are committed together, so they share the first two.
+
+        `last_row` is the number of the last row of history as of this function.
+        """
         self._next_wake = next_wake
         self._first_vm = first_vm
+        self._first_row = last_row - self.history_rows + 1
 
     def commit(self) -> Commit:
-        return self._builder.commit(next_wake=self._next_wake, first_vm=self._first_vm)
+        commit = self._builder.commit(next_wake=self._next_wake, first_vm=self._first_vm)
+        if not self._places:
+            return commit
+        return replace(commit, history_ids=tuple([self._first_row + n for n in self._places]))
 
     @override
     def _subscribed(self) -> None:

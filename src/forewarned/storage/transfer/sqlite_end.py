@@ -7,11 +7,12 @@ from pathlib import Path
 
 from forewarned.service import restoration
 from forewarned.storage.errors import CannotOpenError, OlderDatabaseError, UnfinishedCopyError
+from forewarned.storage.history.positions import ORIGIN
 from forewarned.storage.relational.snapshot import UNFINISHED
 from forewarned.storage.sqlite.lock import sole_use
 from forewarned.storage.sqlite.migrate import migrations, schema_version
 from forewarned.storage.sqlite.store import connect_writer
-from forewarned.storage.transfer.tables import ORIGIN, TABLES, Cells, Table
+from forewarned.storage.transfer.tables import TABLES, Cells, Table
 
 
 class NoDatabaseError(CannotOpenError):

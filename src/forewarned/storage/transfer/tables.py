@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 from forewarned.service import restoration
 from forewarned.storage.history.chain import CHAINED
+from forewarned.storage.history.positions import ORIGIN, REMOVED
 from forewarned.storage.relational.snapshot import UNFINISHED
 from forewarned.storage.rows import Value
 
@@ -47,9 +48,9 @@ class Table(NamedTuple):
         )
 
 
-ORIGIN: Final = "origin"
-"""The note by which a SQLite database is recognised where it lies."""
-_STAY: Final = ", ".join(f"'{key}'" for key in (UNFINISHED, ORIGIN, restoration.OFFSET, CHAINED))
+_STAY: Final = ", ".join(
+    f"'{key}'" for key in (UNFINISHED, ORIGIN, restoration.OFFSET, CHAINED, REMOVED)
+)
 """Notes that are not copied: each end has its own."""
 
 # In this order, because VMs and events refer to their scopes, deliveries to their messages.

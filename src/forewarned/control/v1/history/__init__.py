@@ -1,0 +1,1 @@
+"""History over HTTP: listing it, and following it as it happens."""
