@@ -132,10 +132,12 @@ class Application:
         shared: SharedStore | None = None,
         guest_return: timedelta = LIMIT,
         reach: Reach = Reach.LOOPBACK,
+        history_retention: timedelta | None = None,
     ) -> None:
         """`timings` are those of the simulated actuator; None where operators complete events.
 
         `guest_return` is how long the guest of a restarted VM may take to read again.
+        `history_retention` is how long history is kept; None for ever.
         Without `faults` none can be injected. `shared` is the store, if other nodes use it too.
         `reach` is where messages of subscriptions may go.
         """
@@ -153,6 +155,7 @@ class Application:
         readiness = MemoryReadiness(engine, now=wall_clock)
         drains = HostDrains(engine, rules, basis.new_event_id)
         self._messenger = TargetMessenger(partial(make_target, reach=reach))
+        self._history = HistoryKeeper(engine, retention=history_retention)
         self.use_cases = UseCases(
             engine=engine,
             basis=basis,
@@ -176,6 +179,7 @@ class Application:
             faults=faults or Faults(allowed=False),
             requests=RequestWatch(allowed=faults is not None and faults.allowed),
             clock_control=ClockControl(clock, movable, self._record_time),
+            history=self._history,
         )
         self._delivery = delivery
         batch = BATCH if shared is None else SHARED_BATCH
@@ -192,15 +196,14 @@ class Application:
         self._returns = GuestReturns(engine, tasks, activation, clock, limit=guest_return)
         self._drains = DrainFollower(engine, drains, clock)
         drains.tell(self._drains.hear_drain)
-        self.history = HistoryKeeper(engine)
         if shared is None:
             engine.tell(self._returns.hear)
             engine.tell(self._drains.hear)
-            engine.tell(self.history.hear)
+            engine.tell(self._history.hear)
         else:
             engine.tell_history(self._returns)
             engine.tell_history(self._drains)
-            engine.tell_history(self.history)
+            engine.tell_history(self._history)
         if self._actuator is not None:
             engine.tell(partial(hand_over, actuator=self._actuator))
 
@@ -209,7 +212,7 @@ class Application:
         ask = self.use_cases.engine.ask
         if self._shared is not None:
             await self._join(self._shared)
-            await self.history.__aenter__()
+            await self._history.__aenter__()
             return self
         last_instant = await ask(_last_instant)
         if last_instant is not None:
@@ -219,7 +222,7 @@ class Application:
         self._drains.resume()
         if self._actuator is not None:
             await self.use_cases.actuation.resume(self._actuator)
-        await self.history.__aenter__()
+        await self._history.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -227,7 +230,7 @@ class Application:
         if self._shared is None:
             with suppress(StoreUnavailableError):
                 await self._record_time(self.clock.now())
-        await self.history.__aexit__()
+        await self._history.__aexit__()
         await self.use_cases.engine.finish()
         await self._opened.aclose()
 

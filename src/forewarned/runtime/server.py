@@ -100,6 +100,7 @@ async def run_server(
                 faults=faults,
                 shared=shared,
                 guest_return=settings.guest_return,
+                history_retention=settings.history_retention,
             )
         )
         plan = await declare_fleet(application, settings, fleet)

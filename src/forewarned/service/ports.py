@@ -44,6 +44,7 @@ from forewarned.service.records import (
     OperationRecord,
     PageContent,
     Place,
+    Removal,
     Report,
     Saved,
     ScopePlaces,
@@ -177,6 +178,9 @@ class Snapshot(Listings, SubscriptionListings, Protocol):
     def unread_scope_ids(self) -> list[ScopeId]:
         """Scopes whose VMs do not read the document; the oldest first."""
 
+    def has_known(self, scope_id: ScopeId, name: ResourceName) -> bool:
+        """Whether a VM of this name is in the scope or was, however long ago."""
+
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         """Those of the events for which history has this action."""
 
@@ -285,6 +289,15 @@ class Transaction(Snapshot, PublishingTransaction, Protocol):
         Rows of transactions under way come after these. 0 if there are none, or if another node is
         appending. Each row is appended once.
         """
+
+    def begin_removal(self, older_than: timedelta) -> Removal | None:
+        """Say in history that rows of this age are removed; None if there are none to remove.
+
+        Only rows in the hash chain are, and never those of open events, nor the last one.
+        """
+
+    def remove_history(self, planned: Removal, *, limit: int) -> Removal:
+        """Remove the next so many. Returns how far that has come."""
 
 
 class Lease(Protocol):

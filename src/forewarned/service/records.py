@@ -291,6 +291,19 @@ class NodeListing:
     """Those that commits wait for, as the database names them; empty if there are none."""
 
 
+class Removal(NamedTuple):
+    """Old rows of history on their way out."""
+
+    before: datetime
+    """Those from this instant on stay."""
+    upto: int
+    """The last number of the hash chain whose row goes."""
+    after: int = 0
+    """How far it has come: at `upto` it is done."""
+    removed: int = 0
+    """Rows, so far."""
+
+
 class CommitCounts(NamedTuple):
     """Of this node, since it started."""
 

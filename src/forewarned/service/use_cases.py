@@ -16,6 +16,7 @@ from forewarned.service.events.schedule import Scheduler
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.declaration import Network
+from forewarned.service.history.keeper import HistoryKeeper
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation
 from forewarned.service.lifecycle.tasks import Tasks
@@ -55,6 +56,7 @@ class UseCases:
     faults: Faults
     requests: RequestWatch
     clock_control: ClockControl
+    history: HistoryKeeper
 
     @property
     def rules(self) -> Rules:

@@ -22,8 +22,15 @@ from forewarned.storage.transfer.transfer import (
     OccupiedTargetError,
     copy,
 )
-from tests.builders import NOON, a_resource, a_scope
+from tests.builders import HOUR, NOON, a_resource, a_scope
 from tests.postgresql.databases import Database
+from tests.storage.history.stored_history import (
+    PostgresPlace,
+    SqlitePlace,
+    chain,
+    record,
+    verified,
+)
 from tests.storage.store_calls import everything, keep
 
 FILLED = Path(__file__).parent.parent / "filled" / "0007.sql"
@@ -97,6 +104,35 @@ async def test_i7_a_copy_and_its_copy_hold_what_the_first_store_held(
     assert there.rows == back.rows
     assert there.rows["resources"] == 5
     assert database.ask("SELECT incarnation_offset FROM store") == [(OFFSET,)]
+
+
+async def test_a_copy_takes_its_chain_along_and_goes_on_with_it(
+    source: Path, database: Database, tmp_path: Path
+) -> None:
+    """Also what a row has that PostgreSQL can't store, what retention removed, and open numbers."""
+    place, clock = SqlitePlace(source, VirtualClock(NOON, speed=0)), VirtualClock(NOON, speed=0)
+    async with place.store() as store:
+        await store.transact(record("a\0b", "two", "three"))
+        await chain(store, rows=3)
+        await place.clock.step(2 * HOUR)
+        await store.transact(record("not chained yet"))
+        planned, _ = await store.transact(lambda tx: tx.begin_removal(HOUR))
+        assert planned is not None
+        await store.transact(lambda tx: tx.remove_history(planned, limit=3))
+    head = verified(place).head
+
+    to_postgres(source, database)
+    copied = PostgresPlace(database, clock)
+    async with copied.store() as shared:
+        await chain(shared, rows=2)
+    back = SqlitePlace(tmp_path / "back" / "forewarned.db", clock)
+    to_sqlite(database, back.path)
+
+    assert verified(place).unchained == 2
+    for each in (copied, back):
+        found = verified(each, head)
+        assert (found.findings, found.unchained, found.removed) == ([], 0, 3)
+    assert verified(back).head == verified(copied).head
 
 
 def test_a_character_that_postgresql_has_not_is_replaced(source: Path, database: Database) -> None:

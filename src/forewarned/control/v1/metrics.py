@@ -109,7 +109,14 @@ class Metrics:
             "When the certificate that this server presents expires, in seconds since 1970; 0 if it"
             " has none.",
         )
+        self._chained = counter(
+            "forewarned_history_chained_rows", "Rows that this server added to the hash chain."
+        )
+        self._removed = counter(
+            "forewarned_history_removed_rows", "Old rows of history that this server removed."
+        )
         self._counted = CommitCounts(0, 0)
+        self._counted_rows = (0, 0)
 
     def certificate_expires(self, at: datetime | None) -> None:
         self._certificate.set(0 if at is None else at.timestamp())
@@ -133,6 +140,13 @@ class Metrics:
         self._reruns.inc(counts.reruns - self._counted.reruns)
         self._unknown_outcomes.inc(counts.unknown_outcomes - self._counted.unknown_outcomes)
         self._counted = counts
+
+    def add_history(self, *, chained: int, removed: int) -> None:
+        """Rows, since the server's start."""
+        before = self._counted_rows
+        self._chained.inc(chained - before[0])
+        self._removed.inc(removed - before[1])
+        self._counted_rows = (chained, removed)
 
     def add_sources(self, sources: Sequence[SourceState], *, now: datetime) -> None:
         for family in (self._listed, self._brought, self._silent):

@@ -67,6 +67,8 @@ async def show_metrics(services: Services, request: Request, _: Admitted) -> Res
     services.metrics.add(services.take_counts())
     services.metrics.certificate_expires(services.certificate_expires_at())
     services.metrics.add_nodes(await services.nodes.show(), services.nodes.commit_counts)
+    kept = services.use_cases.history
+    services.metrics.add_history(chained=kept.chained, removed=kept.removed)
     now = services.use_cases.clock_control.show().now
     services.metrics.add_sources(await services.use_cases.sources.show(), now=now)
     text = services.metrics.render(

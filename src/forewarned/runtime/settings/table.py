@@ -337,6 +337,12 @@ class Settings:
         timedelta(seconds=10), _spans, "from the start of a Terminate until the VM is gone"
     )
 
+    # Nothing is lost without anyone having asked for it.
+    history_retention: timedelta | None = _setting(
+        None,
+        optional(duration(timedelta(hours=1), timedelta(days=36_500))),
+        "how long history is kept, like 365d; none: for ever",
+    )
     guest_return: timedelta = _setting(
         timedelta(minutes=10),
         _spans,

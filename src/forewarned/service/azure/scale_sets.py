@@ -40,7 +40,6 @@ from forewarned.service.azure.protection import NONE
 from forewarned.service.azure.resource_ids import ResourceId, same
 from forewarned.service.fleet.declaration import FleetPlan, Model, Orchestration, ScaleSet
 from forewarned.service.fleet.layout import instance_names
-from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
 
@@ -296,7 +295,7 @@ def _was_used(tx: Transaction, view: ScaleSetView, number: int) -> bool:
     mode = Orchestration.FLEXIBLE if view.is_flexible else Orchestration.UNIFORM
     name, _ = instance_names(ScaleSet(name=view.id.name, capacity=0, orchestration=mode), number)
     return any(
-        tx.history(HistoryFilter(scope_id=scope_id, resource=ResourceName(name), limit=1))
+        tx.has_known(scope_id, ResourceName(name))
         for scope_id in inventory.placement_groups(tx, view.id.name)
     )
 

@@ -1,4 +1,5 @@
-"""Keeps history in order after it is written: appends its rows to the hash chain.
+"""Keeps history in order after it is written: appends its rows to the hash chain, and removes
+those that are older than the retention.
 
 Runs in the background, so a change costs nothing more. Invariant: each row is chained once, however
 often this is killed, and by whichever node.
@@ -9,12 +10,14 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final, Self
 
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.listings import HistoryRow
-from forewarned.service.records import Commit
+from forewarned.service.ports import Transaction
+from forewarned.service.records import Commit, Removal
 
 _log = logging.getLogger(__name__)
 
@@ -22,37 +25,53 @@ PAUSE: Final = timedelta(seconds=1)
 """Between a change and the look for what is to be chained. Real time, as all of this."""
 PATROL: Final = timedelta(minutes=1)
 """Between two looks without a change: other nodes may have left something, or this one."""
+HOURLY: Final = timedelta(hours=1)
+"""Between two removals of old rows."""
 BATCH: Final = 500
 """Rows in a transaction. Changes wait for it where there is one writer: some milliseconds."""
+
+
+_LEASE: Final = "history retention"
 
 
 class HistoryKeeper:
     """Works while the block runs."""
 
     def __init__(
-        self, engine: Engine, *, pause: timedelta = PAUSE, patrol: timedelta = PATROL
+        self,
+        engine: Engine,
+        *,
+        retention: timedelta | None = None,
+        pause: timedelta = PAUSE,
+        patrol: timedelta = PATROL,
     ) -> None:
+        """`retention` is how long rows are kept; None for as long as there is room."""
         self._engine = engine
+        self._retention = retention
         self._pause = pause.total_seconds()
         self._patrol = patrol.total_seconds()
         self._woken = asyncio.Event()
         self._is_well = True
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self.chained = 0
         """Rows, since the server started."""
+        self.removed = 0
+        """The same."""
 
     async def __aenter__(self) -> Self:
         # A server that was killed may have left some.
         self._woken.set()
-        self._task = asyncio.create_task(self._run(), name="history")
+        self._tasks.append(asyncio.create_task(self._run(), name="history chain"))
+        if self._retention is not None:
+            removing = self._remove_hourly(self._retention)
+            self._tasks.append(asyncio.create_task(removing, name="history retention"))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """What was changed up to now is chained, if the store can be reached."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         with contextlib.suppress(StoreUnavailableError):
             await self.chain()
 
@@ -72,6 +91,43 @@ class HistoryKeeper:
             self.chained += added
             if added < BATCH:
                 return
+
+    async def remove(self, older_than: timedelta) -> int:
+        """Rows of this age, by the server's clock. Raises StoreUnavailableError."""
+        # Another node has done it by the time that this one gets the lease.
+        async with self._engine.lease(_LEASE) as lease:
+
+            def begin(tx: Transaction) -> Removal | None:
+                lease.check(tx)
+                return tx.begin_removal(older_than)
+
+            def remove(tx: Transaction, planned: Removal) -> Removal:
+                lease.check(tx)
+                return tx.remove_history(planned, limit=BATCH)
+
+            planned = await self._engine.tend(begin)
+            if planned is None:
+                return 0
+            while planned.after < planned.upto:
+                before, planned = planned, await self._engine.tend(partial(remove, planned=planned))
+                self.removed += planned.removed - before.removed
+            _log.info(
+                "removed old history",
+                extra={"rows": planned.removed, "older_than": planned.before.isoformat()},
+            )
+            return planned.removed
+
+    async def _remove_hourly(self, retention: timedelta) -> None:
+        while True:
+            try:
+                await self.remove(retention)
+            except StoreUnavailableError as error:
+                _log.warning(
+                    "can't remove old history; trying again in an hour", extra={"why": str(error)}
+                )
+            except Exception:  # noqa: BLE001  # a defect must not end this for good
+                _log.exception("removing old history failed")
+            await asyncio.sleep(HOURLY.total_seconds())
 
     async def _run(self) -> None:
         while True:

@@ -146,6 +146,13 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
         is_all = len(found) < limit
         return found, f"{epoch} {found[-1]['xmin' if is_all else 'changed']}"
 
+    @override
+    def _seen_up_to(self, row: int) -> str:
+        # As many rows as there are to remove: for the first time that may be years of them.
+        self._all(_UNHURRIED)
+        [[last]] = self._all("SELECT max(changed::text::bigint) FROM history WHERE id < ?", row)
+        return str(last)
+
     @property
     def publishes(self) -> bool:
         """Whether an event has been scheduled."""

@@ -107,6 +107,15 @@ class RelationalSnapshot(Listings, Streams, Declarations, Tasks, Drains, Subscri
             },
         )
 
+    def has_known(self, scope_id: ScopeId, name: ResourceName) -> bool:
+        found = self._named(
+            """SELECT 1 FROM resources WHERE folded = :name AND scope_id = :scope_id
+               UNION SELECT 1 FROM former_scopes WHERE folded = :name AND scope_id = :scope_id""",
+            name=fold(name),
+            scope_id=scope_id,
+        )
+        return bool(found)
+
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         found = self._all(
             f"""SELECT DISTINCT event_id FROM history

@@ -22,6 +22,7 @@ from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.errors import UnloadedScopeError
 from forewarned.storage.history import chain
+from forewarned.storage.history.retention import RetentionWrites
 from forewarned.storage.relational import changes, declarations, drains, outbox, tasks
 from forewarned.storage.relational.bindings import bindings_that_change
 from forewarned.storage.relational.database import BufferedDatabase
@@ -55,7 +56,7 @@ class Publishing(NamedTuple):
     """Real time."""
 
 
-class RelationalTransaction(RelationalSnapshot, PublishingWrites):
+class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrites):
     @override
     def __init__(
         self,
@@ -202,6 +203,7 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites):
             self._builder.bound(binding)
         return [binding.name for binding in changed]
 
+    @override
     def put_note(self, key: str, value: str) -> None:
         # Not one statement for both: where another node has just added it, this function must be
         # run again, because it has decided without it.
@@ -231,6 +233,7 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites):
     def actuator_of(self, vm: Resource) -> str:
         return self._actuator_of(vm)
 
+    @override
     def record(self, action: str, *, by: Actor, cause: str) -> None:
         self._remark(action, at=self.now, by=by, cause=cause)
 

@@ -88,6 +88,10 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         )
         return found, str(found[-1]["id"]) if found else ""
 
+    @override
+    def _seen_up_to(self, row: int) -> str:
+        return str(row - 1)
+
     def incarnation_offset(self) -> int:
         return int(self.note(restoration.OFFSET) or 0)
 
