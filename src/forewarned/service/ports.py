@@ -18,6 +18,7 @@ from forewarned.core.tasks import Task, TaskState
 from forewarned.security.identities import Bearer, Claims, IssuedToken, Principal
 from forewarned.security.signing_keys import SharedKeys
 from forewarned.service.drains.model import Drain
+from forewarned.service.history.ports import HistoryWrites
 from forewarned.service.listings import (
     EventFilter,
     FoundVm,
@@ -44,7 +45,6 @@ from forewarned.service.records import (
     OperationRecord,
     PageContent,
     Place,
-    Removal,
     Report,
     Saved,
     ScopePlaces,
@@ -184,17 +184,6 @@ class Snapshot(Listings, SubscriptionListings, Protocol):
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         """Those of the events for which history has this action."""
 
-    def position(self) -> str:
-        """What of history this snapshot shows, in a form that `history_between` reads."""
-
-    def history_between(self, since: str, upto: str, *, limit: int) -> list[HistoryRow]:
-        """Rows that have become visible after one position, up to another; each once.
-
-        The longest visible come first, each with the position after it, from which to go on if
-        there are `limit` rows. `upto` is a `position`, or that of the last row of News. Raises
-        UnknownPositionError if `since` is of another store, or rows after it may be removed.
-        """
-
     def note(self, key: str) -> str | None:
         """A value stored with `put_note`."""
 
@@ -219,7 +208,7 @@ class Snapshot(Listings, SubscriptionListings, Protocol):
         """The newest of each host, in order of name."""
 
 
-class Transaction(Snapshot, PublishingTransaction, Protocol):
+class Transaction(Snapshot, PublishingTransaction, HistoryWrites, Protocol):
     """All of it is committed, or nothing."""
 
     def create(self, scope: Scope) -> None:
@@ -282,22 +271,6 @@ class Transaction(Snapshot, PublishingTransaction, Protocol):
 
     def record(self, action: str, *, by: Actor, cause: str) -> None:
         """One row of history for what concerns no scope, such as a caller that was refused."""
-
-    def chain_history(self, limit: int) -> int:
-        """Append rows of history that are not in the hash chain yet, and say how many.
-
-        Rows of transactions under way come after these. 0 if there are none, or if another node is
-        appending. Each row is appended once.
-        """
-
-    def begin_removal(self, older_than: timedelta) -> Removal | None:
-        """Say in history that rows of this age are removed; None if there are none to remove.
-
-        Only rows in the hash chain are, and never those of open events, nor the last one.
-        """
-
-    def remove_history(self, planned: Removal, *, limit: int) -> Removal:
-        """Remove the next so many. Returns how far that has come."""
 
 
 class Lease(Protocol):
