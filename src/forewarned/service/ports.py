@@ -18,7 +18,7 @@ from forewarned.core.tasks import Task, TaskState
 from forewarned.security.identities import Bearer, Claims, IssuedToken, Principal
 from forewarned.security.signing_keys import SharedKeys
 from forewarned.service.drains.model import Drain
-from forewarned.service.history.ports import HistoryWrites
+from forewarned.service.history.ports import HistoryReads, HistoryWrites
 from forewarned.service.listings import (
     EventFilter,
     FoundVm,
@@ -104,7 +104,7 @@ class Listings(Protocol):
         """Of those among the hosts that have VMs, in order of name."""
 
 
-class Snapshot(Listings, SubscriptionListings, Protocol):
+class Snapshot(Listings, SubscriptionListings, HistoryReads, Protocol):
     """The questions to the store. All answers of one snapshot agree with each other."""
 
     @property
