@@ -12,6 +12,7 @@ from forewarned.publishing.turn import MOST
 from forewarned.service.subscriptions.model import DeliveryState, Filter, Message, Subscription
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
 from forewarned.service.subscriptions.subscriptions import Declared
+from forewarned.service.subscriptions.targets import Shape, ShapeName
 from tests.builders import DAY, HOUR, MINUTE, OPERATOR, SECOND, an_event
 from tests.publishing.stage import Stage, a_stage
 from tests.service.subscriptions.messages import a_subscription
@@ -93,6 +94,17 @@ async def test_a_subscription_gets_what_its_filter_takes(stage: Stage) -> None:
 
     [freeze] = [each for each in stage.targets.attempts if each.subscription == "freezes"]
     assert freeze.message.event.type is EventType.FREEZE
+
+
+async def test_a_subscription_gets_only_what_its_shape_can_say(stage: Stage) -> None:
+    """Azure has no status Approved."""
+    grid = Shape(name=ShapeName.EVENT_GRID, every_scope=True)
+    await stage.subscribe(a_subscription("grid", shape=grid))
+    async with stage.publisher():
+        await stage.happen()
+        await stage.settled("ops", delivered=1)
+
+    assert [each.subscription for each in stage.targets.attempts] == ["ops"]
 
 
 async def test_messages_that_nobody_wants_are_dropped(stage: Stage) -> None:

@@ -135,7 +135,7 @@ def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> int:
     """Returns how many messages there were, up to a batch."""
     messages = tx.take_outbox(limit=_BATCH)
     for message in messages:
-        matching = [each.name for each in subscriptions.values() if each.filter.matches(message)]
+        matching = [each.name for each in subscriptions.values() if each.wants(message)]
         tx.queue(message, matching)
     return len(messages)
 
