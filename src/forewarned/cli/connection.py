@@ -104,6 +104,9 @@ class Control:
     ) -> Answer:
         return self._ask("POST", path, body=body, timeout=timeout)
 
+    def patch(self, path: str, body: object) -> Answer:
+        return self._ask("PATCH", path, body=body)
+
     def delete(self, path: str) -> Answer:
         return self._ask("DELETE", path)
 

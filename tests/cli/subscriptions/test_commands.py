@@ -99,6 +99,30 @@ def test_secrets_are_for_web_services(served: Served, tmp_path: Path) -> None:
     assert "for web services" in refused.stderr
 
 
+def test_what_is_named_is_changed_and_the_rest_stays(served: Served) -> None:
+    add(served, "--type", "reboot", "--shape", "event-grid")
+
+    moved = served.run("subscription", "change", "ops", "--url", "https://new.example.com/")
+    narrowed = served.run("subscription", "change", "ops", "--vm", "web-*")
+    widened = served.run("subscription", "change", "ops", "--all")
+
+    assert lines(moved.stdout)[0] == "changed ops: types Reboot, as event-grid, to https://new.example.com"
+    assert "whsec_" not in moved.stdout
+    assert lines(narrowed.stdout)[0].startswith("changed ops: VMs web-*, as event-grid")
+    assert lines(widened.stdout)[0].startswith("changed ops: all messages, as event-grid")
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--all", "--vm", "a"), ("--ca-file", "x")], ids=["nothing", "both", "no url"]
+)
+def test_a_change_that_says_nothing_or_too_much_is_refused(
+    served: Served, words: tuple[str, ...]
+) -> None:
+    add(served)
+
+    assert served.run("subscription", "change", "ops", *words).exit_code == 2
+
+
 def test_subscriptions_are_listed_with_their_health(served: Served) -> None:
     before = served.run("subscription", "list")
     add(served)

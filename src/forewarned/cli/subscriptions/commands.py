@@ -1,22 +1,15 @@
 """`forewarned subscription`: who is told of events, and how the deliveries fare."""
 
 import sys
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import click
 
 from forewarned.cli.failures import CommandError, UsageError
-from forewarned.cli.parameters import (
-    complete_scope,
-    complete_subscription,
-    complete_type,
-    complete_vm,
-    given,
-    read_event_type,
-)
+from forewarned.cli.parameters import complete_subscription, given
 from forewarned.cli.session import Session, with_session
+from forewarned.cli.subscriptions.declaration import Given, declaring_options
 from forewarned.cli.subscriptions.pages import (
     added_page,
     delivery_page,
@@ -35,12 +28,8 @@ from forewarned.control.v1.subscriptions.wire import (
     SubscriptionList,
     Tested,
 )
-from forewarned.core.model import EventSource
-from forewarned.service.subscriptions.model import PublishedStatus
-from forewarned.service.subscriptions.targets import ShapeName
 
 _PATH: Final = "/v1/subscriptions"
-_WEB: Final = ("http://", "https://")
 
 _name = click.argument("name", metavar="NAME", shell_complete=complete_subscription)
 
@@ -57,132 +46,58 @@ def subscription() -> None:
 @subscription.command()
 @click.argument("name", metavar="NAME")
 @click.argument("url", metavar="URL")
-@click.option(
-    "--shape",
-    type=click.Choice([shape.value for shape in ShapeName]),
-    help="What messages look like [default: cloudevents].",
-)
-@click.option(
-    "--template",
-    "template_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="A text of your own: a Jinja2 template.",
-)
-@click.option("--content-type", metavar="TYPE", help="What the text of --template is.")
-@click.option(
-    "--every-scope",
-    is_flag=True,
-    help="With --shape event-grid: also scopes whose policy does not ask for it.",
-)
-@click.option(
-    "--type",
-    "types",
-    type=read_event_type,
-    multiple=True,
-    metavar="TYPE",
-    shell_complete=complete_type,
-    help="Only events of this type. May be repeated, like the options below.",
-)
-@click.option(
-    "--status",
-    "statuses",
-    type=click.Choice([status.value for status in PublishedStatus], case_sensitive=False),
-    multiple=True,
-    metavar="STATUS",
-    help="Only when events become this: Scheduled, Approved, Started, Completed, Canceled or"
-    " Stalled.",
-)
-@click.option(
-    "--source",
-    "sources",
-    type=click.Choice([source.value for source in EventSource], case_sensitive=False),
-    multiple=True,
-    help="Only events of this source.",
-)
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    metavar="GLOB",
-    shell_complete=complete_scope,
-    help="Only events of scopes with such an id: 'vmss/api/*'.",
-)
-@click.option(
-    "--vm",
-    "vms",
-    multiple=True,
-    metavar="GLOB",
-    shell_complete=complete_vm,
-    help="Only events of VMs with such a name: 'web-*'.",
-)
-@click.option(
-    "--secret-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Sign with the secrets in this file, one in each line [default: the server makes one].",
-)
-@click.option(
-    "--ca-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Trust a web service whose certificate is signed by those in this file.",
-)
+@declaring_options
 @with_session
-def add(
-    session: Session,
-    /,
-    *,
-    name: str,
-    url: str,
-    shape: str | None,
-    template_file: Path | None,
-    content_type: str | None,
-    every_scope: bool,
-    secret_file: Path | None,
-    ca_file: Path | None,
-    **wanted: tuple[str, ...],
-) -> None:
+def add(session: Session, /, *, name: str, url: str, **options: Any) -> None:  # see Given
     """Send messages of events to URL, from now on.
 
     URL is a web service's, https://…, which gets a POST for each message and can verify its
     signature. Or it is one of Apprise's, such as slack://… or mailto://…, for people.
     """
-    text = None if template_file is None else _read(template_file)
+    declared = Given(**options)
     body = {
         "name": name,
-        "target": _target(url, secret_file=secret_file, ca_file=ca_file),
-        "shape": given(
-            kind=shape or (None if text is None else ShapeName.TEMPLATE.value),
-            template=text,
-            content_type=content_type,
-            every_scope=every_scope or None,
-        ),
-        "filter": {key: list(values) for key, values in wanted.items() if values},
+        "target": declared.as_target(url),
+        "shape": declared.as_shape(),
+        "filter": declared.as_filter(),
     }
     answer = session.control.post(_PATH, body)
     session.show(answer, lambda: added_page(answer.read(AddedSubscription)))
 
 
-def _target(url: str, *, secret_file: Path | None, ca_file: Path | None) -> dict[str, object]:
-    if url.lower().startswith(_WEB):
-        secrets = None if secret_file is None else _read(secret_file).split()
-        ca = None if ca_file is None else _read(ca_file)
-        return given(kind="webhook", url=url, secrets=secrets, ca=ca)
-    if secret_file is not None or ca_file is not None:
-        raise UsageError(
-            "--secret-file and --ca-file are for web services, whose URL begins with https://",
-            code="not_a_webhook",
-        )
-    return {"kind": "apprise", "url": url}
+@subscription.command()
+@_name
+@click.option("--url", metavar="URL", help="Where messages go from now on, pending ones included.")
+@click.option("--all", "takes_all", is_flag=True, help="Send messages of all events again.")
+@declaring_options
+@with_session
+def change(
+    session: Session,
+    /,
+    *,
+    name: str,
+    url: str | None,
+    takes_all: bool,
+    **options: Any,  # see Given
+) -> None:
+    """Change where messages go, what they look like, or which events they are of.
 
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(f"can't read {file}: {why}", code="unreadable_file") from error
+    What you don't name stays. Options that choose events replace those from before.
+    """
+    declared = Given(**options)
+    if url is None and (declared.secret_file is not None or declared.ca_file is not None):
+        raise UsageError("--secret-file and --ca-file need --url", code="no_url")
+    wanted = declared.as_filter()
+    body = given(
+        target=None if url is None else declared.as_target(url),
+        shape=declared.as_shape() or None,
+        filter={} if takes_all else wanted or None,
+    )
+    if not body or (takes_all and wanted):
+        why = "name what to change" if not body else "--all goes without options that choose events"
+        raise UsageError(why, "See 'forewarned subscription change --help'.", code="nothing_given")
+    answer = session.control.patch(_path(name), body)
+    session.show(answer, lambda: added_page(answer.read(AddedSubscription), verb="changed"))
 
 
 @subscription.command("list")

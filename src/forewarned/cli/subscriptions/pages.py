@@ -88,11 +88,10 @@ def delivery_page(found: Sequence[ShownDelivery], *, now: datetime) -> Iterator[
     yield table
 
 
-def added_page(added: AddedSubscription) -> Iterator[RenderableType]:
+def added_page(added: AddedSubscription, verb: str = "added") -> Iterator[RenderableType]:
     found = added.subscription
-    yield plain(
-        f"added {found.name}: {filter_words(found)}, as {found.shape.kind}, to {found.target.place}"
-    )
+    what = f"{filter_words(found)}, as {found.shape.kind}, to {found.target.place}"
+    yield plain(f"{verb} {found.name}: {what}")
     if added.secret is not None:
         yield from _secret_lines(added.secret)
     yield ""

@@ -190,7 +190,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read("/v1/subscriptions", subscriptions.list_subscriptions),
     read("/v1/subscriptions/{name}", subscriptions.show_subscription),
     operation(
-        "PUT", "/v1/subscriptions/{name}", subscriptions.change_subscription, needs=Role.ADMIN
+        "PATCH", "/v1/subscriptions/{name}", subscriptions.change_subscription, needs=Role.ADMIN
     ),
     delete("/v1/subscriptions/{name}", subscriptions.remove_subscription, needs=Role.ADMIN),
     read("/v1/subscriptions/{name}/deliveries", subscriptions.list_deliveries),

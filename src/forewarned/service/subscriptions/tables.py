@@ -113,11 +113,7 @@ class AppriseTable(TargetTable, frozen=True, kw_only=True, tag="apprise"):
 
     @override
     def refuse(self, shape: Shape) -> None:
-        if shape.name not in {ShapeName.TEMPLATE, Shape().name}:
-            raise ValueError(
-                f"Apprise sends texts to people, which {shape.name} is not: omit the shape, or"
-                " give a template"
-            )
+        refuse_misfit(self.target(), shape)
 
 
 AnyTargetTable = WebhookTable | AppriseTable
@@ -177,6 +173,15 @@ class ShapeTable(Struct, frozen=True, kw_only=True):
 
 AnyShapeTable = ShapeName | ShapeTable
 """What a field `shape` holds: its name is enough where it has no settings."""
+
+
+def refuse_misfit(target: TargetSpec, shape: Shape) -> None:
+    """Raise ValueError for a shape that the target can't be sent."""
+    if isinstance(target, Apprise) and shape.name not in {ShapeName.TEMPLATE, Shape().name}:
+        raise ValueError(
+            f"Apprise sends texts to people, which {shape.name} is not: omit the shape, or give a"
+            " template"
+        )
 
 
 def shape_of(given: AnyShapeTable) -> Shape:

@@ -67,15 +67,45 @@ async def test_a_filter_and_a_shape_are_shown_as_they_were_given(control: Contro
 
 async def test_a_change_keeps_the_secret_and_says_nothing_of_it(control: ControlApi) -> None:
     await add(control)
-    body = {"target": {"kind": "webhook", "url": "https://new.example.com/"}, "filter": {}}
+    body = {"target": {"kind": "webhook", "url": "https://new.example.com/"}}
 
-    answer = await control.http.put("/v1/subscriptions/ops", json=body)
+    answer = await control.http.patch("/v1/subscriptions/ops", json=body)
 
     changed = answer.json()
     assert answer.status_code == 200
     assert changed["secret"] is None
     assert changed["subscription"]["target"]["place"] == "https://new.example.com"
     assert changed["subscription"]["target"]["secrets"] == 1
+
+
+async def test_a_change_leaves_what_it_does_not_name(control: ControlApi) -> None:
+    await add(control, filter={"types": ["Reboot"]}, shape={"kind": "event-grid"})
+
+    filtered = await control.http.patch("/v1/subscriptions/ops", json={"filter": {"vms": ["a*"]}})
+    nothing = await control.http.patch("/v1/subscriptions/ops", json={})
+
+    changed = filtered.json()["subscription"]
+    assert (changed["filter"]["types"], changed["filter"]["vms"]) == ([], ["a*"])
+    assert changed["shape"]["kind"] == "event-grid"
+    assert changed["target"]["place"] == "https://ops.example.com"
+    assert nothing.json()["subscription"] == changed
+
+
+async def test_a_change_that_does_not_fit_the_rest_is_refused(control: ControlApi) -> None:
+    await add(control, shape={"kind": "event-grid"})
+    apprise = {"target": {"kind": "apprise", "url": "json://127.0.0.1"}}
+
+    status, error = await control.refused("PATCH", "/v1/subscriptions/ops", apprise)
+    both = await control.http.patch(
+        "/v1/subscriptions/ops", json={**apprise, "shape": {"kind": "cloudevents"}}
+    )
+    again, wrong = await control.refused(
+        "PATCH", "/v1/subscriptions/ops", {"shape": {"kind": "event-grid"}}
+    )
+
+    assert (status, error["field"]) == (400, "target")
+    assert both.json()["subscription"]["target"]["kind"] == "apprise"
+    assert (again, wrong["field"]) == (400, "shape")
 
 
 async def test_a_secret_is_rotated_with_the_one_before(control: ControlApi) -> None:

@@ -13,7 +13,7 @@ async def add_subscription(
     services: Services, asked: Asked[requests.AddSubscription, Nothing]
 ) -> wire.AddedSubscription:
     """Send messages of events to a target, from now on."""
-    wanted = asked.body.declared(asked.body.name)
+    wanted = asked.body.declared()
     added = await _of(services).add(wanted, by=asked.by)
     return wire.added(await _of(services).show(added.name), wire.new_secret(added, wanted.target))
 
@@ -36,14 +36,22 @@ async def show_subscription(
 async def change_subscription(
     services: Services, asked: Asked[requests.ChangeSubscription, Nothing]
 ) -> wire.AddedSubscription:
-    """Change target, shape and filter; without secrets a webhook keeps those it has."""
-    name, wanted = asked.path["name"], asked.body.declared(asked.path["name"])
+    """Change parts of a subscription; what is pending goes to the new target."""
+    name, body = asked.path["name"], asked.body
     former = (await _of(services).show(name)).subscription
-    changed = await _of(services).change(
-        name, target=wanted.target, shape=wanted.shape, filter=wanted.filter, by=asked.by
+    target = None if body.target is None else requests.checked_target(body.target)
+    shape = None if body.shape is None else requests.checked_shape(body.shape)
+    requests.refuse_bad_pair(
+        target or former.target,
+        shape or former.shape,
+        field="shape" if target is None else "target",
     )
-    is_signed = isinstance(former.target, Webhook) and former.target.secrets
-    secret = None if is_signed else wire.new_secret(changed, wanted.target)
+    wanted = None if body.filter is None else body.filter.filter()
+    changed = await _of(services).change(
+        name, target=target, shape=shape, filter=wanted, by=asked.by
+    )
+    was_signed = isinstance(former.target, Webhook) and former.target.secrets
+    secret = None if target is None or was_signed else wire.new_secret(changed, target)
     return wire.added(await _of(services).show(name), secret)
 
 

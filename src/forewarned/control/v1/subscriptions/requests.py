@@ -13,8 +13,13 @@ from forewarned.control.v1.wire import about
 from forewarned.core.model import EventSource, EventType
 from forewarned.service.subscriptions import model
 from forewarned.service.subscriptions.subscriptions import Declared
-from forewarned.service.subscriptions.tables import AppriseTable, ShapeTable, WebhookTable
-from forewarned.service.subscriptions.targets import Shape, ShapeName
+from forewarned.service.subscriptions.tables import (
+    AppriseTable,
+    ShapeTable,
+    WebhookTable,
+    refuse_misfit,
+)
+from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec
 
 _Patterns = Annotated[tuple[Text, ...], msgspec.Meta(max_length=100)]
 
@@ -82,34 +87,51 @@ class FilterOf(Ask, frozen=True):
         )
 
 
-class ChangeSubscription(Ask, frozen=True):
-    """All of a subscription but its name: what is left out is as for a new one.
+class AddSubscription(Ask, frozen=True):
+    """A subscription. Without a shape it is sent CloudEvents, and without a filter all there is."""
 
-    A webhook keeps its secrets, unless others are given.
-    """
-
+    name: Annotated[Text, about("lower-case letters, digits, `-`, `_` and `.`")]
     target: WebhookTarget | AppriseTarget
     shape: ShapeOf = ShapeOf()
     filter: FilterOf = FilterOf()
 
-    def declared(self, name: str) -> Declared:
+    def declared(self) -> Declared:
         """Raises BadRequestError."""
-        try:
-            shape = self.shape.shape()
-        except ValueError as error:
-            raise BadRequestError(str(error), field="shape") from error
-        try:
-            table = self.target.table()
-            table.refuse(shape)
-        except ValueError as error:
-            raise BadRequestError(str(error), field="target") from error
-        return Declared(name=name, target=table.target(), shape=shape, filter=self.filter.filter())
+        target, shape = checked_target(self.target), checked_shape(self.shape)
+        refuse_bad_pair(target, shape, field="target")
+        return Declared(name=self.name, target=target, shape=shape, filter=self.filter.filter())
 
 
-class AddSubscription(ChangeSubscription, frozen=True, kw_only=True):
-    """A subscription. Without a shape it is sent CloudEvents, and without a filter all there is."""
+class ChangeSubscription(Ask, frozen=True):
+    """What is left out stays as it is, and so do the secrets of a webhook, if there are no new."""
 
-    name: Annotated[Text, about("lower-case letters, digits, `-`, `_` and `.`")]
+    target: WebhookTarget | AppriseTarget | None = None
+    shape: ShapeOf | None = None
+    filter: FilterOf | None = None
+
+
+def checked_target(given: WebhookTarget | AppriseTarget) -> TargetSpec:
+    """Raises BadRequestError."""
+    try:
+        return given.table().target()
+    except ValueError as error:
+        raise BadRequestError(str(error), field="target") from error
+
+
+def checked_shape(given: ShapeOf) -> Shape:
+    """Raises BadRequestError."""
+    try:
+        return given.shape()
+    except ValueError as error:
+        raise BadRequestError(str(error), field="shape") from error
+
+
+def refuse_bad_pair(target: TargetSpec, shape: Shape, *, field: str) -> None:
+    """Raises BadRequestError."""
+    try:
+        refuse_misfit(target, shape)
+    except ValueError as error:
+        raise BadRequestError(str(error), field=field) from error
 
 
 class Redeliver(Ask, frozen=True):
