@@ -12,7 +12,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "control-api.md").read_text()
 
 
 def test_every_operation_is_in_the_manual() -> None:
-    documented = set(re.findall(r"# ((?:GET|POST|PUT|PATCH|DELETE) /(?:v1/|metrics)[^\s:,]*)", PAGE))
+    documented = set(
+        re.findall(r"# ((?:GET|POST|PUT|PATCH|DELETE) /(?:v1/|metrics)[^\s:,]*)", PAGE)
+    )
 
     assert documented == {f"{each.method} {each.template}" for each in OPERATIONS}
 

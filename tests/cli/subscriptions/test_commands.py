@@ -106,7 +106,10 @@ def test_what_is_named_is_changed_and_the_rest_stays(served: Served) -> None:
     narrowed = served.run("subscription", "change", "ops", "--vm", "web-*")
     widened = served.run("subscription", "change", "ops", "--all")
 
-    assert lines(moved.stdout)[0] == "changed ops: types Reboot, as event-grid, to https://new.example.com"
+    assert (
+        lines(moved.stdout)[0]
+        == "changed ops: types Reboot, as event-grid, to https://new.example.com"
+    )
     assert "whsec_" not in moved.stdout
     assert lines(narrowed.stdout)[0].startswith("changed ops: VMs web-*, as event-grid")
     assert lines(widened.stdout)[0].startswith("changed ops: all messages, as event-grid")
