@@ -7,6 +7,7 @@ from tools.mutants.edges import EDGES
 from tools.mutants.hypervisors import HYPERVISORS
 from tools.mutants.mutant import Mutant
 from tools.mutants.nodes import NODES
+from tools.mutants.operations import OPERATIONS
 from tools.mutants.publishing import PUBLISHING
 from tools.mutants.scenarios import SCENARIOS
 from tools.mutants.sources import SOURCES
@@ -399,4 +400,5 @@ MUTANTS: Final = (
     *SOURCES,
     *SCENARIOS,
     *PUBLISHING,
+    *OPERATIONS,
 )

@@ -1,11 +1,14 @@
 """`forewarned doctor` beside a server that runs."""
 
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from forewarned.cli.doctor import listeners, machine, state_directory
 from forewarned.cli.doctor.running_server import of_subscriptions
@@ -79,6 +82,44 @@ def test_another_server_at_the_address_is_named(tmp_path: Path) -> None:
 
     assert "another Forewarned server listens there" in other.stdout
     assert json.loads(same.stdout)["ok"], same.stdout
+
+
+def test_a_server_that_asks_for_a_token_is_well_without_one(tmp_path: Path) -> None:
+    with emulator(tmp_path, "--workers", "0", "--control-access", "token") as server:
+        where = ("--control", server.control, "--control-access", "token")
+        done = invoke("doctor", "--json", *where, "--data", str(server.data))
+
+    codes = {each["code"] for each in json.loads(done.stdout)["findings"]}
+    assert done.exit_code == 0, done.stdout
+    assert "no_token_given" in codes
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(503, "store_unavailable"), (404, "port_taken"), (200, "port_taken")]
+)
+def test_a_server_that_is_unwell_is_told_from_another_program(status: int, code: str) -> None:
+    body = b'{"status": "store_unavailable"}' if status == 503 else b"<html>"
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        @override
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        done = invoke("doctor", "--json", "--control", f"127.0.0.1:{server.server_port}")
+        server.shutdown()
+        thread.join()
+
+    found = [each["code"] for each in json.loads(done.stdout)["findings"]]
+    assert found == [code]
+    assert done.exit_code == 1
 
 
 def test_messages_that_no_one_takes_are_named_with_their_subscription() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarned.control.http.access import SignInError, audiences_of
+from forewarned.control.http.access import OpenAccess, SignInError, anyone, audiences_of
 from forewarned.core.model import Actor
 from forewarned.security.identities import (
     Bearer,
@@ -320,6 +320,18 @@ async def test_everybody_on_an_emulators_machine_is_admin(
     assert actor.name == ("reader" if text == token_of(Role.READER) else "local")
     assert actor.address == address
     assert await emulator.refusals() == []
+
+
+async def test_everybody_is_admin_of_an_emulator_that_is_open_to_everyone(
+    gate: AccessSetup,
+) -> None:
+    door = OpenAccess(gate.access, is_open_to=anyone)
+
+    stranger = await door.admit(authorization=None, address=AFAR, needs=Role.ADMIN)
+    token = await door.sign_in("me", "any", audience=ARM, address=AFAR)
+
+    assert stranger == Actor(name="local", address=AFAR)
+    assert token.text
 
 
 async def test_a_vms_token_is_a_name_and_no_bound_on_an_emulators_machine(

@@ -7,7 +7,7 @@ from typing import Final
 from forewarned import __version__
 from forewarned.cli.connection import Control
 from forewarned.cli.doctor.finding import Finding, note, problem, warning
-from forewarned.cli.failures import CommandError, RefusedError, ServerFailedError, UnreachableError
+from forewarned.cli.failures import CommandError, RefusedError, ServerFailedError
 from forewarned.config.durations import format_duration
 from forewarned.control.v1 import wire
 from forewarned.control.v1.sources.wire import SourceList
@@ -21,6 +21,7 @@ from forewarned.service.subscriptions.condition import Condition
 _MOST: Final = 5
 """Findings of one kind: there may be as many as there are VMs."""
 _UNCLAIMED: Final = timedelta(minutes=2)
+_UNWELL: Final = "it answered 503"
 
 
 class RunningServer:
@@ -34,12 +35,13 @@ class RunningServer:
     def of_health(self) -> Iterator[Finding]:
         """Raises UnreachableError if no server answers."""
         try:
-            health = self._control.get("/v1/health").read(wire.Health)
-        except UnreachableError:
-            raise
+            answer = self._control.get("/v1/health")
+            answer.read(wire.Status)
         except ServerFailedError as error:
-            yield self._unwell(str(error))
+            yield self._failure(error)
             return
+        try:
+            health = answer.read(wire.Health)
         except CommandError:
             # Without a token it says no more than that it is well.
             yield note(
@@ -52,8 +54,6 @@ class RunningServer:
         if (other := self._other_server()) is not None:
             yield other
             return
-        if health.status != "ok":
-            yield self._unwell("it can't reach its store")
         if health.version != __version__:
             yield warning(
                 "other_version",
@@ -85,6 +85,19 @@ class RunningServer:
             where=f"control = {self._where}",
             what=f"another Forewarned server listens there, whose data directory is {found.data}",
             todo="Stop it, or give this server other addresses.",
+        )
+
+    def _failure(self, error: ServerFailedError) -> Finding:
+        # A server that is not well answers with its status, and not as it refuses requests.
+        if error.message.endswith(_UNWELL):
+            return self._unwell("it can't reach its store")
+        if error.code != "not_understood":
+            return self._unwell(error.message)
+        return problem(
+            "port_taken",
+            where=f"control = {self._where}",
+            what="another program listens there",
+            todo="Stop it, or give control another address.",
         )
 
     def _unwell(self, why: str) -> Finding:

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from forewarned.security.files import PRIVATE, flush_directory, replace_file
+from forewarned.security.files import CERTIFICATE, PRIVATE, flush_directory, replace_file
 
 MANIFEST: Final = "backup.json"
 DATABASE_FILE: Final = "forewarned.db"
@@ -27,6 +27,8 @@ KEPT: Final = (
     "principals.toml",
 )
 """Files of the data directory that can't be made again: keys, certificates, digests of tokens."""
+_PUBLIC: Final = frozenset({"arm-ca.pem", "arm.pem"})
+"""Certificates, which clients of other users may have to read."""
 _FORMAT: Final = 1
 _CHUNK: Final = 1 << 20
 
@@ -137,7 +139,8 @@ def restore_kept(place: Path, data: Path, manifest: Manifest) -> list[str]:
                 " an empty directory, or move that file away"
             )
     for name in missing:
-        replace_file(data / name, (place / name).read_bytes())
+        mode = CERTIFICATE if name in _PUBLIC else PRIVATE
+        replace_file(data / name, (place / name).read_bytes(), mode=mode)
     return missing
 
 
