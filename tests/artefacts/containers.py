@@ -34,7 +34,7 @@ class Podman:
         networks = (f"--network-config-dir={self._folder}/networks", "--network-backend=netavark")
         kinds = ("--storage-driver=overlay", "--cgroup-manager=cgroupfs", "--runtime=runc")
         done = subprocess.run(
-            ["podman", "--log-level=fatal", *places, *networks, *kinds, *words],
+            ["podman", *places, *networks, *kinds, *words],
             capture_output=True,
             text=True,
             check=False,

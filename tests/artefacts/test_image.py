@@ -2,16 +2,19 @@
 
 import json
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # it comes with mkdocs, without types
 
 from tests.artefacts.containers import Podman
+from tests.artefacts.programs import bare_environment
 from tests.end_to_end.agents import until
-from tests.packages import give_up
+from tests.packages import give_up, need
 from tools.release.python_distributions import ROOT
 from tools.release.wheels import Target, download
 
@@ -70,7 +73,7 @@ def test_the_image_says_what_the_page_promises(promises: Any) -> None:
     assert set(config["ExposedPorts"]) == {"8169/tcp", "8170/tcp", "8171/tcp"}
     assert list(config["Volumes"]) == ["/var/lib/forewarned"]
     assert config["StopSignal"] == "SIGTERM"
-    assert promises["HealthCheck"]["Test"][0] == "CMD"
+    assert promises["Healthcheck"]["Test"][0] == "CMD"
     assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
     for promise in (
         "10001",
@@ -78,7 +81,7 @@ def test_the_image_says_what_the_page_promises(promises: Any) -> None:
         "8170",
         "8171",
         "/var/lib/forewarned",
-        "/etc/forewarned/startup",
+        "/etc/forewarned/startup.d",
     ):
         assert f"`{promise}`" in page
 
@@ -107,13 +110,27 @@ def test_an_emulator_in_a_container_is_reached_by_another(podman: Podman) -> Non
 
 def test_files_of_a_mounted_folder_are_there_when_it_is_up(podman: Podman, tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text(STARTUP)
-    mount = f"--volume={tmp_path}:/etc/forewarned/startup:ro"
+    tmp_path.chmod(0o755)
+    mount = f"--volume={tmp_path}:/etc/forewarned/startup.d:ro"
     podman.run(*_EMULATOR, mount, "--name=emulator", IMAGE)
     try:
         until(lambda: _is_healthy(podman), "the health check to pass")
         assert _read(podman, "checkout") == "1"
     finally:
         podman("rm", "--force", "--time=1", "--volumes", "emulator")
+
+
+def test_a_mounted_folder_that_its_user_may_not_read_is_not_taken_for_empty(
+    podman: Podman, tmp_path: Path
+) -> None:
+    (tmp_path / "fleet.toml").write_text(STARTUP)
+    tmp_path.chmod(0o700)
+    mount = f"--volume={tmp_path}:/etc/forewarned/startup.d:ro"
+
+    done = podman("run", "--rm", *podman.limits, "--network=none", mount, IMAGE, check=False)
+
+    assert done.returncode == 2
+    assert "/etc/forewarned/startup.d: Permission denied" in done.stderr
 
 
 def test_it_writes_to_its_volume_alone(podman: Podman) -> None:
@@ -134,7 +151,54 @@ def test_the_health_check_fails_where_no_server_is(podman: Podman) -> None:
     assert "no answer at port 8170" in done.stderr
 
 
+def test_the_application_of_the_compose_file_drains_and_approves(podman: Podman) -> None:
+    """As compose would run both, with their variables, words and files."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    try:
+        for name in ("emulator", "application"):
+            podman.run(*_as_composed(name, services[name]))
+            if name == "emulator":
+                until(lambda: _is_healthy(podman), "the health check to pass")
+                _read(podman, "web")
+        podman("exec", "emulator", "forewarned", "schedule", "reboot", "--vm", "web")
+        until(
+            lambda: "draining before Reboot" in podman("logs", "application").stdout,
+            "the application to drain",
+        )
+    finally:
+        podman("rm", "--force", "--time=1", "--volumes", "--all")
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "examples/several-nodes/compose.yaml"])
+def test_podman_compose_understands_a_file(file: str) -> None:
+    compose = need("podman-compose", package="podman-compose")
+
+    done = subprocess.run(
+        [compose, "--dry-run", "--file", str(ROOT / file), "up", "--no-start"],
+        env={**bare_environment(), "FOREWARNED_DB_PASSWORD": "for a dry run"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "podman create --name=" in done.stderr
+
+
 _EMULATOR: Final = ("--detach", "--network=forewarned-test", "--env=FOREWARNED_HOSTS=emulator")
+
+
+def _as_composed(name: str, service: Any) -> list[str]:
+    """The words of `podman run`. State and published ports are left out."""
+    words = ["--detach", f"--name={name}", "--network=forewarned-test"]
+    words += [f"--env={key}={value}" for key, value in service.get("environment", {}).items()]
+    words += [
+        f"--volume={(ROOT / host).resolve()}:{inside}"
+        for host, _, inside in (each.partition(":") for each in service.get("volumes", []))
+        if host.startswith(".")
+    ]
+    first, *rest = service.get("entrypoint", [""])
+    return [*words, *([f"--entrypoint={first}"] if first else []), IMAGE, *rest]
 
 
 def _is_healthy(podman: Podman) -> bool:

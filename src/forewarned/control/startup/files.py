@@ -50,7 +50,9 @@ def startup_files(place: Path) -> list[Path]:
     try:
         if not place.is_dir():
             return [place]
-        return sorted(place.glob(_PATTERN), key=lambda path: path.name)
+        # Not `glob`, which takes a directory that can't be read for an empty one.
+        found = [path for path in place.iterdir() if path.match(_PATTERN)]
+        return sorted(found, key=lambda path: path.name)
     except OSError as error:
         raise FleetFileError([f"{place}: {error.strerror}"]) from error
 
