@@ -86,10 +86,8 @@ def installed(folder: Path, wheel: Path, *pins: Path, extras: str = "") -> Progr
 def approve_by_agent(program: Program, server: Server, folder: Path) -> None:
     """The agent runs a hook before an event of its VM, approves it, and undoes it afterwards."""
     notebook = Notebook(path=folder / "notebook")
-    text = AgentFile(
-        notebook=notebook, hooks={"drain": ""}, prepare=["drain"], recover=["drain"]
-    ).text(folder / "agent-state")
-    (folder / "agent.toml").write_text(text)
+    file = AgentFile(notebook=notebook, hooks={"drain": ""}, prepare=["drain"])
+    (folder / "agent.toml").write_text(file.text(folder / "agent-state"))
     server.get(f"/vm/web{DOCUMENT}")  # a VM that has never read its document gets no notice
     program = program.told(FOREWARNED_ENDPOINT=endpoint_of(server, "web"))
     program.run("agent", "check", "agent.toml", cwd=folder)

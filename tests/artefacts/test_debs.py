@@ -1,6 +1,7 @@
 """The Debian packages in a chroot: installed, used, upgraded, removed and purged."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -69,6 +70,23 @@ def machine(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ma
         subprocess.run(["umount", "--lazy", root / "proc"], check=True)
 
 
+@pytest.fixture(scope="module")
+def debs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("debs")
+    return {package.name: build(package, folder) for package in (AGENT, SERVER)}
+
+
+def next_version_of(deb: Path, into: Path) -> Path:
+    """The same package, with a version above its own."""
+    tree = into / "tree"
+    subprocess.run(["dpkg-deb", "--raw-extract", deb, tree], check=True)
+    control = tree / "DEBIAN" / "control"
+    control.write_text(re.sub("(?m)^Version: .*", f"Version: {NEXT}", control.read_text()))
+    subprocess.run(["dpkg-deb", "-Znone", "--build", tree, into], check=True, capture_output=True)
+    [built] = into.glob("*.deb")
+    return built
+
+
 def files_of_ours(machine: Machine) -> set[str]:
     places = ("etc", "opt", "usr", "var/lib/forewarned", "var/lib/forewarned-agent")
     return {
@@ -79,8 +97,10 @@ def files_of_ours(machine: Machine) -> set[str]:
     }
 
 
-def test_the_agent_is_installed_used_upgraded_and_purged(machine: Machine, tmp_path: Path) -> None:
-    deb = build(AGENT, tmp_path)
+def test_the_agent_is_installed_used_upgraded_and_purged(
+    machine: Machine, debs: dict[str, Path], tmp_path: Path
+) -> None:
+    deb = debs["forewarned-agent"]
     machine.install(deb)
     config = machine.path("/etc/forewarned/agent.toml")
     folder = machine.path("/tmp/agent")
@@ -95,7 +115,7 @@ def test_the_agent_is_installed_used_upgraded_and_purged(machine: Machine, tmp_p
         approve_by_agent(machine.program(folder), emulator, folder)
 
     config.write_text(config.read_text() + "# an operator's line\n")
-    machine.install(build(AGENT, tmp_path, version=NEXT))
+    machine.install(next_version_of(deb, tmp_path))
     assert machine.run("dpkg-query", "-Wf", "${Version}", "forewarned-agent") == NEXT
     assert config.read_text().endswith("# an operator's line\n")
 
@@ -106,8 +126,11 @@ def test_the_agent_is_installed_used_upgraded_and_purged(machine: Machine, tmp_p
     assert files_of_ours(machine) == set()
 
 
-def test_the_server_is_installed_used_upgraded_and_purged(machine: Machine, tmp_path: Path) -> None:
-    machine.install(build(SERVER, tmp_path))
+def test_the_server_is_installed_used_upgraded_and_purged(
+    machine: Machine, debs: dict[str, Path], tmp_path: Path
+) -> None:
+    deb = debs["forewarned-server"]
+    machine.install(deb)
     config = machine.path("/etc/forewarned/forewarned.toml")
     state = machine.path("/var/lib/forewarned")
 
@@ -120,7 +143,7 @@ def test_the_server_is_installed_used_upgraded_and_purged(machine: Machine, tmp_
         assert read_with_curl(up) == {"DocumentIncarnation": 1, "Events": []}
 
     config.write_text(config.read_text() + "# an operator's line\n")
-    machine.install(build(SERVER, tmp_path, version=NEXT))
+    machine.install(next_version_of(deb, tmp_path))
     assert config.read_text().endswith("# an operator's line\n")
     assert (state / "forewarned.db").exists()
 
@@ -130,9 +153,9 @@ def test_the_server_is_installed_used_upgraded_and_purged(machine: Machine, tmp_
     assert files_of_ours(machine) == set()
 
 
-def test_both_are_installed_side_by_side(machine: Machine, tmp_path: Path) -> None:
-    for package in (AGENT, SERVER):
-        machine.install(build(package, tmp_path))
+def test_both_are_installed_side_by_side(machine: Machine, debs: dict[str, Path]) -> None:
+    for deb in debs.values():
+        machine.install(deb)
 
     chosen = machine.run("readlink", "--canonicalize", "/usr/bin/forewarned")
     machine.run("dpkg", "--purge", "forewarned-server")
@@ -143,12 +166,8 @@ def test_both_are_installed_side_by_side(machine: Machine, tmp_path: Path) -> No
     assert left == "/opt/forewarned/agent/bin/forewarned\n"
 
 
-def test_a_package_is_the_same_each_time(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
-
-    assert build(AGENT, first).read_bytes() == build(AGENT, second).read_bytes()
+def test_a_package_is_the_same_each_time(debs: dict[str, Path], tmp_path: Path) -> None:
+    assert build(AGENT, tmp_path).read_bytes() == debs["forewarned-agent"].read_bytes()
 
 
 def _expect_unit(machine: Machine, unit: str, program: str) -> None:

@@ -100,14 +100,14 @@ def build_server_deb(into: Path) -> Path:
     return build(SERVER, into)
 
 
-def build(package: Package, into: Path, *, version: str = "") -> Path:
-    """For this machine's architecture. `version` stands in for the wheel's own."""
+def build(package: Package, into: Path) -> Path:
+    """For this machine's architecture."""
     architecture = _output("dpkg", "--print-architecture").strip()
     if architecture not in PROCESSORS:
         sys.exit(f"there are no packages for {architecture}, only for {', '.join(PROCESSORS)}")
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(Path(folder) / "dist")
-        version = version or wheel.name.split("-")[1]
+        version = wheel.name.split("-")[1]
         root = Path(folder) / "root"
         _write_tree(root, package, wheel, PROCESSORS[architecture])
         _write_system_files(root, package, version)
