@@ -1,5 +1,6 @@
 """Pinned wheels for other Pythons and machines than this one, and the tree that they make."""
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,8 @@ _TAGS: Final = {
     "glibc": ("manylinux_2_28", "manylinux_2_17", "manylinux2014", "manylinux_2_5"),
     "musl": ("musllinux_1_2", "musllinux_1_1"),
 }
+# Of one build, and nothing that runs: its records, its bill of materials, its sources in C.
+_OF_ONE_WHEEL: Final = re.compile(r"/$|\.dist-info/(RECORD$|WHEEL$|sboms/)|\.(c|h|pyx|pxd)$")
 
 
 class ClashError(Exception):
@@ -99,5 +102,5 @@ def _members(wheel: Path) -> Iterator[tuple[str, bytes]]:
             _, _, aside = name.partition(".data/")
             if aside and not aside.startswith(("purelib/", "platlib/")):
                 continue  # scripts: ours are written by those who know where Python will be
-            if not name.endswith(("/", ".dist-info/RECORD", ".dist-info/WHEEL")):
+            if not _OF_ONE_WHEEL.search(name):
                 yield aside.partition("/")[2] or name, archive.read(name)
