@@ -4,10 +4,11 @@ Writer, single process, pytest plugin and tests use this one. They differ in the
 how documents reach VMs: from a Board in the same process, or over the feed.
 """
 
+import random
 import secrets
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol, Self
@@ -19,6 +20,7 @@ from forewarned.core.ids import EventId
 from forewarned.core.model import Document, EventType
 from forewarned.metadata.http.responses import Rendered, render
 from forewarned.publishing.messenger import TargetMessenger
+from forewarned.publishing.publisher import Publisher
 from forewarned.publishing.targets.kinds import make_target
 from forewarned.runtime import logs
 from forewarned.runtime.settings import Mode, Settings
@@ -233,6 +235,27 @@ class Application:
         await self._history.__aexit__()
         await self.use_cases.engine.finish()
         await self._opened.aclose()
+
+    @asynccontextmanager
+    async def publishing(self, *, keep_undelivered: timedelta) -> AsyncIterator[None]:
+        """Deliver the messages of subscriptions while the block runs."""
+        engine, clock = self.use_cases.engine, self.clock
+        async with AsyncExitStack() as stack:
+            # Whatever an emulator's clock does, those who are told live in real time.
+            if not isinstance(clock, SystemClock):
+                clock = await stack.enter_async_context(SystemClock())
+            publisher = Publisher(
+                engine,
+                self._messenger,
+                clock,
+                node="" if self._shared is None else self._shared.node.id,
+                jitter=random.random,
+                keep_undelivered=keep_undelivered,
+            )
+            engine.tell(publisher.hear)
+            engine.tell_history(publisher)
+            await stack.enter_async_context(publisher)
+            yield
 
     # --- among several nodes -----------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from forewarned.clock import wall_clock
 from forewarned.config.values import LogFormat
 from forewarned.control.arm.app import create_arm_app
 from forewarned.control.v1.metrics import Metrics
+from forewarned.core.model import Actor
 from forewarned.runtime import logs
 from forewarned.runtime.admission import make_admission, principals_of, renewed, with_actuators
 from forewarned.runtime.assembly import (
@@ -101,7 +102,12 @@ async def run_server(
                 shared=shared,
                 guest_return=settings.guest_return,
                 history_retention=settings.history_retention,
+                reach=settings.reach,
             )
+        )
+        # Before anything happens that they are to be told of.
+        await application.use_cases.subscriptions.keep(
+            resolved.subscriptions, by=Actor(name="settings")
         )
         plan = await declare_fleet(application, settings, fleet)
         identities = None if shared is None else shared.identities
@@ -110,6 +116,9 @@ async def run_server(
         await keys.prepare()
         tokens = Tokens(keys)
         await stack.enter_async_context(clock)
+        await stack.enter_async_context(
+            application.publishing(keep_undelivered=settings.publishing_undelivered_for)
+        )
         await stack.enter_async_context(delivery.serving(application.use_cases, tokens))
         admission = await make_admission(
             application.use_cases,

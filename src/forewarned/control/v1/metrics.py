@@ -20,6 +20,7 @@ from forewarned.service.drains.model import DrainState
 from forewarned.service.nodes import NodesView
 from forewarned.service.records import Commit, CommitCounts
 from forewarned.service.sources.notes import SourceState
+from forewarned.service.subscriptions.model import Health
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -117,6 +118,29 @@ class Metrics:
         )
         self._counted = CommitCounts(0, 0)
         self._counted_rows = (0, 0)
+        self._delivered = gauge(
+            "forewarned_subscription_delivered_total",
+            "Messages that a subscription was sent, by any node.",
+            ["subscription"],
+        )
+        self._failed = gauge(
+            "forewarned_subscription_failed_attempts_total",
+            "Attempts to send a message that failed, by any node.",
+            ["subscription"],
+        )
+        self._pending = gauge(
+            "forewarned_subscription_pending", "Messages to be sent.", ["subscription"]
+        )
+        self._undelivered = gauge(
+            "forewarned_subscription_undelivered",
+            "Messages that could not be sent, and are kept.",
+            ["subscription"],
+        )
+        self._publishing_lag = gauge(
+            "forewarned_subscription_lag_seconds",
+            "For how long the oldest message to be sent has been waiting.",
+            ["subscription"],
+        )
 
     def certificate_expires(self, at: datetime | None) -> None:
         self._certificate.set(0 if at is None else at.timestamp())
@@ -157,6 +181,20 @@ class Metrics:
             self._listed.labels(source.name).set(age)
             self._brought.labels(source.name).set(source.vms)
             self._silent.labels(source.name).set(len(source.silent))
+
+    def add_subscriptions(self, health: Mapping[str, Health]) -> None:
+        """What the store says, which is the same at every node."""
+        for family in (
+            *(self._delivered, self._failed, self._pending, self._undelivered),
+            self._publishing_lag,
+        ):
+            family.clear()
+        for name, each in health.items():
+            self._delivered.labels(name).set(each.delivered)
+            self._failed.labels(name).set(each.failed)
+            self._pending.labels(name).set(each.pending)
+            self._undelivered.labels(name).set(each.undelivered)
+            self._publishing_lag.labels(name).set(each.lag.total_seconds())
 
     def hear(self, commit: Commit) -> None:
         for fact in commit.transitions:

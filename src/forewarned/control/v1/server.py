@@ -71,6 +71,8 @@ async def show_metrics(services: Services, request: Request, _: Admitted) -> Res
     services.metrics.add_history(chained=kept.chained, removed=kept.removed)
     now = services.use_cases.clock_control.show().now
     services.metrics.add_sources(await services.use_cases.sources.show(), now=now)
+    views = await services.use_cases.subscriptions.show_all()
+    services.metrics.add_subscriptions({each.subscription.name: each.health for each in views})
     text = services.metrics.render(
         events=census.events,
         tasks=tasks,

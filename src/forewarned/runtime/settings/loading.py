@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from forewarned.config.mistakes import MistakesError, shown
 from forewarned.config.sources import Given, from_environ, from_file, from_flags
+from forewarned.config.toml import TomlFile
 from forewarned.config.values import show
 from forewarned.runtime.settings.actuators import (
     SOURCES,
@@ -22,7 +23,11 @@ from forewarned.runtime.settings.actuators import (
 from forewarned.runtime.settings.conflicts import DEFAULT, conflicts
 from forewarned.runtime.settings.table import BY_NAME, SETTINGS, Mode, Settings
 
+if TYPE_CHECKING:
+    from forewarned.service.subscriptions.subscriptions import Declared
+
 DEFAULT_FILE: Final = Path("forewarned.toml")
+SUBSCRIPTIONS: Final = "subscriptions"
 
 CONFIG_VARIABLE: Final = "FOREWARNED_CONFIG"
 """Names the settings file, as the flag --config does."""
@@ -36,6 +41,7 @@ class Resolved:
     file: Path | None
     """The settings file that was read; None where there was none."""
     actuators: DeclaredActuators = DeclaredActuators()  # noqa: RUF009  # frozen
+    subscriptions: "tuple[Declared, ...]" = ()
 
     def listing(self) -> list[tuple[str, str, str]]:
         """Each setting's name, value and origin, as people read them."""
@@ -43,8 +49,11 @@ class Resolved:
             (each.name, show(getattr(self.settings, each.name)), self.origin[each.name])
             for each in SETTINGS
         ]
-        actuators = self.actuators.listing()
-        return settings + [(name, driver, f"file {self.file}") for name, driver in actuators]
+        declared = self.actuators.listing()
+        declared += [
+            (f"{SUBSCRIPTIONS}.{each.name}", each.target.place) for each in self.subscriptions
+        ]
+        return settings + [(name, what, f"file {self.file}") for name, what in declared]
 
 
 class SettingsError(MistakesError):
@@ -59,7 +68,9 @@ def load(
     mistakes: list[str] = []
     given: dict[str, Given] = {}
     for source in (
-        from_file(file, BY_NAME, mistakes, error=SettingsError, besides={TABLE, SOURCES}),
+        from_file(
+            file, BY_NAME, mistakes, error=SettingsError, besides={TABLE, SOURCES, SUBSCRIPTIONS}
+        ),
         from_environ(environ, {name: each.variable for name, each in BY_NAME.items()}),
         from_flags(flags, {name: each.flag for name, each in BY_NAME.items()}),
     ):
@@ -82,8 +93,22 @@ def load(
         raise SettingsError(contradictions)
     actuators = read_actuators(file, settings, error=SettingsError)
     return Resolved(
-        settings=settings, origin=MappingProxyType(origin), file=file, actuators=actuators
+        settings=settings,
+        origin=MappingProxyType(origin),
+        file=file,
+        actuators=actuators,
+        subscriptions=_subscriptions(file),
     )
+
+
+def _subscriptions(path: Path | None) -> "tuple[Declared, ...]":
+    file = None if path is None else TomlFile.load(path, source=f"file {path}", error=SettingsError)
+    if file is None or path is None or SUBSCRIPTIONS not in file.tables:
+        return ()
+    # Here, because commands that need none start faster without what they are made of.
+    from forewarned.runtime.settings.subscriptions import read_subscriptions  # noqa: PLC0415
+
+    return read_subscriptions(file, folder=path.parent)
 
 
 def load_here(*, flags: Mapping[str, object], path: Path | None = None) -> Resolved:

@@ -36,6 +36,7 @@ from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
 from forewarned.metadata.options import Balancing, EmulatorAccess, Identification, Options
 from forewarned.security.identities import Role
+from forewarned.targets.addresses import Reach
 
 _LISTENER: Final = Options()
 """The metadata listener's defaults, which are the settings' too."""
@@ -348,6 +349,17 @@ class Settings:
         _spans,
         "how long to wait for the guest of a VM that an actuator restarted to read again",
     )
+    publishing_private_addresses: bool = _setting(
+        False,
+        on_off,
+        "whether messages of subscriptions may go to private networks and to this machine, which an"
+        " emulator may always send to",
+    )
+    publishing_undelivered_for: timedelta = _setting(
+        timedelta(days=30),
+        duration(timedelta(days=1), timedelta(days=366)),
+        "how long messages that could not be delivered are kept",
+    )
 
     @property
     def control_is_tls(self) -> bool:
@@ -358,6 +370,13 @@ class Settings:
     def is_on_network(self) -> bool:
         """Whether this is an emulator that other machines and containers may reach."""
         return self.mode is Mode.EMULATOR and self.emulator_access is EmulatorAccess.NETWORK
+
+    @property
+    def reach(self) -> Reach:
+        """Where messages of subscriptions may go."""
+        if self.publishing_private_addresses:
+            return Reach.PRIVATE
+        return Reach.LOOPBACK if self.mode is Mode.EMULATOR else Reach.PUBLIC
 
     def rules(self) -> Rules:
         return Rules(
