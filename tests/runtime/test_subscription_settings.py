@@ -39,7 +39,7 @@ def test_subscriptions_are_read_with_target_shape_and_filter(tmp_path: Path) -> 
         """,
     )
 
-    assert found.subscriptions == (
+    assert found.subscriptions.declared() == (
         Declared(
             name="ops",
             target=Webhook(

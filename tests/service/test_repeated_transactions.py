@@ -33,6 +33,9 @@ from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transacti
 from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
 from forewarned.service.sources.intake import SourceReport, Sources
 from forewarned.service.sources.listing import ListedVm, Listing
+from forewarned.service.subscriptions.model import Filter
+from forewarned.service.subscriptions.subscriptions import Declared, Subscriptions
+from forewarned.service.subscriptions.targets import Webhook
 from tests.bases import a_basis, a_store
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR
 from tests.control.control_api import FLEET
@@ -181,6 +184,8 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
         yield result
     async for result in every_word_on_a_source(use_cases.sources, world.clock):
         yield result
+    async for result in every_word_on_a_subscription(use_cases.subscriptions):
+        yield result
     use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
     yield await use_cases.clock_control.step(2 * DAY)
     yield await world.reset.reset(by=OPERATOR)
@@ -231,6 +236,20 @@ async def every_word_on_a_source(sources: Sources, clock: VirtualClock) -> Async
     yield await sources.forget("hv", by=OPERATOR)
 
 
+async def every_word_on_a_subscription(subscriptions: Subscriptions) -> AsyncIterator[object]:
+    """Without what is made of chance: each run has another secret."""
+    hook = Webhook(url="http://127.0.0.1:9/", secrets=("whsec_mine",))
+    yield await subscriptions.add(Declared(name="ops", target=hook), by=OPERATOR)
+    yield await subscriptions.change("ops", filter=Filter(vms=("web",)), by=OPERATOR)
+    await subscriptions.replace_secret("ops", by=OPERATOR)
+    yield await subscriptions.change("ops", target=hook, by=OPERATOR)
+    yield await subscriptions.pause("ops", by=OPERATOR)
+    yield await subscriptions.redeliver("ops", by=OPERATOR)
+    await subscriptions.remove("ops", by=OPERATOR)
+    await subscriptions.keep([Declared(name="kept", target=hook)], by=OPERATOR)
+    yield await subscriptions.show_all()
+
+
 def _rack1(vm: Resource) -> str:
     return "rack1" if vm.name == "report" else ""
 
@@ -238,7 +257,7 @@ def _rack1(vm: Resource) -> str:
 async def outcome(over: Callable[[Store], Store]) -> tuple[list[object], list[object]]:
     """The results of all decisions, and what they leave in the store."""
     clock = VirtualClock(NOON, speed=0)
-    async with a_store(clock, RULES, actuator_of=_rack1) as store:
+    async with a_store(clock, RULES, actuator_of=_rack1, wall_clock=clock.now) as store:
         world = World(over(store), clock)
         async with world.application, clock:
             results = [result async for result in every_kind_of_decision(world)]

@@ -19,7 +19,13 @@ import msgspec
 
 from forewarned.config.values import DatabaseUrl, show
 from forewarned.runtime.listeners.sockets import Addresses
-from forewarned.runtime.settings import SETTINGS, DeclaredActuators, Resolved, Settings
+from forewarned.runtime.settings import (
+    SETTINGS,
+    DeclaredActuators,
+    DeclaredSubscriptions,
+    Resolved,
+    Settings,
+)
 
 _PR_SET_PDEATHSIG: Final = 1
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -43,6 +49,9 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     sources: list[Any] = []
     """The same."""
     actuators_folder: str = ""
+    subscriptions: list[Any] = []
+    """As the settings file has them."""
+    subscriptions_folder: str = ""
     token: str = ""
     """What the actuators show at the control listener, and the writer knows them by."""
 
@@ -64,6 +73,9 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
                 declared=self.actuators,
                 sources=tuple(self.sources),
                 folder=Path(self.actuators_folder),
+            ),
+            subscriptions=DeclaredSubscriptions(
+                tables=tuple(self.subscriptions), folder=Path(self.subscriptions_folder)
             ),
         )
 
@@ -93,6 +105,8 @@ def brief(
         actuators=dict(resolved.actuators.declared),
         sources=list(resolved.actuators.sources),
         actuators_folder=str(resolved.actuators.folder),
+        subscriptions=list(resolved.subscriptions.tables),
+        subscriptions_folder=str(resolved.subscriptions.folder),
         token=token,
     )
 

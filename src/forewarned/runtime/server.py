@@ -107,7 +107,7 @@ async def run_server(
         )
         # Before anything happens that they are to be told of.
         await application.use_cases.subscriptions.keep(
-            resolved.subscriptions, by=Actor(name="settings")
+            resolved.subscriptions.declared(), by=Actor(name="settings")
         )
         plan = await declare_fleet(application, settings, fleet)
         identities = None if shared is None else shared.identities

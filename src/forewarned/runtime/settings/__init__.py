@@ -10,6 +10,7 @@ from forewarned.runtime.settings.loading import (
     load,
     load_here,
 )
+from forewarned.runtime.settings.subscriptions import DeclaredSubscriptions
 from forewarned.runtime.settings.table import (
     SETTINGS,
     Approve,
@@ -28,6 +29,7 @@ __all__ = [
     "Approve",
     "ControlAccess",
     "DeclaredActuators",
+    "DeclaredSubscriptions",
     "HostFailureType",
     "Mode",
     "Resolved",

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from forewarned.config.mistakes import MistakesError, shown
 from forewarned.config.sources import Given, from_environ, from_file, from_flags
-from forewarned.config.toml import TomlFile
 from forewarned.config.values import show
 from forewarned.runtime.settings.actuators import (
     SOURCES,
@@ -21,13 +20,11 @@ from forewarned.runtime.settings.actuators import (
     read_actuators,
 )
 from forewarned.runtime.settings.conflicts import DEFAULT, conflicts
+from forewarned.runtime.settings.subscriptions import TABLE as SUBSCRIPTIONS
+from forewarned.runtime.settings.subscriptions import DeclaredSubscriptions, read_subscriptions
 from forewarned.runtime.settings.table import BY_NAME, SETTINGS, Mode, Settings
 
-if TYPE_CHECKING:
-    from forewarned.service.subscriptions.subscriptions import Declared
-
 DEFAULT_FILE: Final = Path("forewarned.toml")
-SUBSCRIPTIONS: Final = "subscriptions"
 
 CONFIG_VARIABLE: Final = "FOREWARNED_CONFIG"
 """Names the settings file, as the flag --config does."""
@@ -41,7 +38,7 @@ class Resolved:
     file: Path | None
     """The settings file that was read; None where there was none."""
     actuators: DeclaredActuators = DeclaredActuators()  # noqa: RUF009  # frozen
-    subscriptions: "tuple[Declared, ...]" = ()
+    subscriptions: DeclaredSubscriptions = DeclaredSubscriptions()  # noqa: RUF009  # as above
 
     def listing(self) -> list[tuple[str, str, str]]:
         """Each setting's name, value and origin, as people read them."""
@@ -49,10 +46,7 @@ class Resolved:
             (each.name, show(getattr(self.settings, each.name)), self.origin[each.name])
             for each in SETTINGS
         ]
-        declared = self.actuators.listing()
-        declared += [
-            (f"{SUBSCRIPTIONS}.{each.name}", each.target.place) for each in self.subscriptions
-        ]
+        declared = [*self.actuators.listing(), *self.subscriptions.listing()]
         return settings + [(name, what, f"file {self.file}") for name, what in declared]
 
 
@@ -97,18 +91,8 @@ def load(
         origin=MappingProxyType(origin),
         file=file,
         actuators=actuators,
-        subscriptions=_subscriptions(file),
+        subscriptions=read_subscriptions(file, error=SettingsError),
     )
-
-
-def _subscriptions(path: Path | None) -> "tuple[Declared, ...]":
-    file = None if path is None else TomlFile.load(path, source=f"file {path}", error=SettingsError)
-    if file is None or path is None or SUBSCRIPTIONS not in file.tables:
-        return ()
-    # Here, because commands that need none start faster without what they are made of.
-    from forewarned.runtime.settings.subscriptions import read_subscriptions  # noqa: PLC0415
-
-    return read_subscriptions(file, folder=path.parent)
 
 
 def load_here(*, flags: Mapping[str, object], path: Path | None = None) -> Resolved:

@@ -1,87 +1,53 @@
-"""`[[subscriptions]]` of the settings file: who is told of events, wherever this server runs."""
+"""The subscriptions of the settings file, as the server's processes pass them on."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
+from forewarned.config.mistakes import MistakesError
 from forewarned.config.tables import TableReader
 from forewarned.config.toml import TomlFile
-from forewarned.core.errors import RefusalError
-from forewarned.core.model import EventSource, EventType
-from forewarned.service.subscriptions.model import Filter, PublishedStatus
-from forewarned.service.subscriptions.subscriptions import MOST, Declared, refuse_bad_name
-from forewarned.service.subscriptions.tables import AnyShapeTable, AnyTargetTable, shape_of
-from forewarned.service.subscriptions.targets import ShapeName
+
+if TYPE_CHECKING:
+    from forewarned.service.subscriptions.subscriptions import Declared
 
 TABLE: Final = "subscriptions"
 
 
-class FilterTable(Struct, frozen=True, kw_only=True):
-    """Which messages a subscription is for. What is left out takes all."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredSubscriptions:
+    """Without mistakes. Commands that need none start faster without what they are made of."""
 
-    types: tuple[EventType, ...] = ()
-    statuses: tuple[PublishedStatus, ...] = ()
-    sources: tuple[EventSource, ...] = ()
-    scopes: tuple[str, ...] = ()
-    vms: tuple[str, ...] = ()
+    # Any: what TOML is made of.
+    tables: Sequence[Any] = ()
+    folder: Path = Path()
+    """What relative paths are relative to: the settings file's own place."""
 
-    def filter(self) -> Filter:
-        return Filter(
-            types=frozenset(self.types),
-            statuses=frozenset(self.statuses),
-            sources=frozenset(self.sources),
-            scopes=self.scopes,
-            vms=self.vms,
-        )
+    def declared(self) -> "tuple[Declared, ...]":
+        return _read(list(self.tables), TableReader(self.folder)) if self.tables else ()
+
+    def listing(self) -> list[tuple[str, str]]:
+        """The name of each, and where its messages go, for people."""
+        return [(f"{TABLE}.{each.name}", each.target.place) for each in self.declared()]
 
 
-class SubscriptionTable(Struct, frozen=True, kw_only=True):
-    """A table `[[subscriptions]]`."""
-
-    name: str
-    target: AnyTargetTable
-    shape: AnyShapeTable = ShapeName.CLOUDEVENTS
-    filter: FilterTable = FilterTable()
-
-
-def read_subscriptions(file: TomlFile, *, folder: Path) -> tuple[Declared, ...]:
-    """Raises the file's error, with every mistake."""
-    reader = TableReader(folder)
-    found = tuple(_declared(file.tables[TABLE], reader))
+def read_subscriptions(path: Path | None, *, error: type[MistakesError]) -> DeclaredSubscriptions:
+    """Raises the error, with every mistake."""
+    if path is None:
+        return DeclaredSubscriptions()
+    file = TomlFile.load(path, source=f"file {path}", error=error)
+    if TABLE not in file.tables:
+        return DeclaredSubscriptions()
+    reader = TableReader(path.parent)
+    _read(file.tables[TABLE], reader)
     if reader.mistakes:
         raise file.refusal(reader.mistakes)
-    return found
+    return DeclaredSubscriptions(tables=tuple(file.tables[TABLE]), folder=path.parent)
 
 
-def _declared(tables: object, reader: TableReader) -> Iterator[Declared]:
-    if not isinstance(tables, list):
-        reader.refuse((TABLE,), "expected tables like [[subscriptions]]")
-        return
-    if len(tables) > MOST:
-        reader.refuse((TABLE,), f"there may be {MOST} subscriptions at most")
-    seen: set[str] = set()
-    for number, raw in enumerate(tables):
-        table = reader.table(raw, SubscriptionTable, (TABLE, number))
-        if table is None:
-            continue
-        if table.name in seen:
-            reader.refuse((TABLE, number, "name"), f"another one is named {table.name!r} already")
-        seen.add(table.name)
-        try:
-            refuse_bad_name(table.name)
-        except RefusalError as wrong:
-            reader.refuse((TABLE, number, "name"), str(wrong))
-        try:
-            shape = shape_of(table.shape)
-            table.target.refuse(shape)
-        except ValueError as wrong:
-            reader.refuse((TABLE, number, "shape"), str(wrong))
-            continue
-        yield Declared(
-            name=table.name,
-            target=table.target.target(),
-            shape=shape,
-            filter=table.filter.filter(),
-        )
+def _read(tables: object, reader: TableReader) -> "tuple[Declared, ...]":
+    # Here: see `DeclaredSubscriptions`.
+    from forewarned.runtime.settings.subscription_tables import read_tables  # noqa: PLC0415
+
+    return read_tables(tables, reader)
