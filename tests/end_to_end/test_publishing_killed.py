@@ -2,7 +2,6 @@
 
 import queue
 import signal
-import subprocess
 import threading
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.end_to_end.server_process import Server, ready, start
 from tests.end_to_end.webhook_receiver import Arrived, WebhookReceiver, webhook_receiver
+from tests.preloaded import Process
 
 ALL = ("Scheduled", "Approved", "Started", "Completed")
 FLEET = '[[vms]]\nname = "web"\n'
@@ -33,7 +33,7 @@ class Killed:
             target = {{ kind = "webhook", url = "{receiver.url}" }}
             """
         )
-        self._running: subprocess.Popen[str] | None = None
+        self._running: Process | None = None
         self.server = self.start()
 
     def start(self) -> Server:

@@ -15,6 +15,7 @@ from forewarned.config.values import DatabaseUrl
 from forewarned.runtime import child_process
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import load
+from forewarned.service.subscriptions.targets import Webhook
 
 ADDRESSES = Addresses(metadata_url="http://127.0.0.1:1", control_url="", arm_url=None)
 FLAGS: list[dict[str, object]] = [
@@ -49,6 +50,23 @@ def test_a_fleet_file_with_the_name_of_nothing_is_still_a_file(tmp_path: Path) -
     assert told.resolved().settings.freeze_impact == timedelta(seconds=7)
 
 
+def test_a_child_knows_the_subscriptions_of_the_settings_file(tmp_path: Path) -> None:
+    named = tmp_path / "forewarned.toml"
+    named.write_text(
+        '[[subscriptions]]\nname = "ops"\n'
+        'target = { kind = "webhook", url = "https://ops.example", secret_file = "secret" }\n'
+    )
+
+    resolved = load(flags={}, environ={}, path=named)
+    told = child_process.brief(resolved, supervisor=1, listener=3, addresses=ADDRESSES)
+
+    [declared] = told.resolved().subscriptions.declared()
+    assert [declared] == [*resolved.subscriptions.declared()]
+    assert declared.target == Webhook(
+        url="https://ops.example", secret_file=str(tmp_path / "secret")
+    )
+
+
 def test_a_child_can_sign_in_to_the_database() -> None:
     url = "postgresql://me:secret@db/forewarned"
 
@@ -66,6 +84,7 @@ import os, subprocess, sys
 from forewarned.runtime import child_process
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import load
+from forewarned.service.subscriptions.targets import Webhook
 import msgspec
 brief = child_process.brief(
     load(flags={}, environ={}), supervisor=os.getpid(), listener=0,
