@@ -22,7 +22,7 @@ from forewarned.service.subscriptions.model import (
 )
 from forewarned.service.subscriptions.outcomes import Outcome
 
-CLAIM: Final = timedelta(seconds=20)
+CLAIM: Final = timedelta(seconds=10)
 """How long a claim holds without being renewed: so soon are those of a killed node taken over."""
 MOST: Final = 16
 """Attempts at a time."""
