@@ -118,7 +118,8 @@ def service_with_guests(lab: Lab, folder: Path) -> Iterator[Service]:
     """Both guests are on hv-a, and have read their documents."""
     settings = folder / "forewarned.toml"
     settings.write_text(SETTINGS.format(uri=lab.uri, peer=lab.peer_uri))
-    flags = ("--mode=service", f"--config={settings}", "--control-access=open")
+    # Actuators are processes of their own.
+    flags = ("--mode=service", f"--config={settings}", "--control-access=open", "--workers=1")
     with contextlib.ExitStack() as stack:
         # They boot while the server starts.
         guests = [stack.enter_context(lab.guest(plan, host="hv-a")) for plan in (WEB, DB)]

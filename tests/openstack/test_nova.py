@@ -52,7 +52,7 @@ def service(nova: Nova, vms: dict[str, str], tmp_path: Path) -> Iterator[Server]
         {"name": name, "vm_id": id_, "host": nova.vm(id_).host, "address": ADDRESSES[name]}
         for name, id_ in vms.items()
     ]
-    with serving(tmp_path, *SERVICE, f"--config={settings}") as server:
+    with serving(tmp_path, *SERVICE, "--workers=1", f"--config={settings}") as server:
         server.call("PUT", "/v1/fleet", {"vms": fleet})
         yield server
 

@@ -70,7 +70,7 @@ def _running(port: int) -> Iterator[str]:
         settings, fleet = folder / "forewarned.toml", folder / "fleet.toml"
         settings.write_text(SETTINGS.format(uri=made.uri, peer=made.peer_uri))
         _import(made, fleet)
-        flags = ("--mode=service", f"--config={settings}", f"--fleet={fleet}")
+        flags = ("--mode=service", "--workers=1", f"--config={settings}", f"--fleet={fleet}")
         stack.enter_context(serving_in(made.service, folder, *flags, "--control-access=open"))
         for guest in guests:
             guest.serial.wait_for("poll")
