@@ -46,7 +46,7 @@ PUBLISHING: Final = (
         file="targets/signatures.py",
         old="for key in keys]",
         new="for key in keys[:1]]",
-        breaks="a receiver that still has the old secret refuses messages while it is replaced",
+        breaks="Standard Webhooks: a receiver with the old secret refuses messages",
         tests=(_WEBHOOK,),
     ),
     Mutant(
