@@ -357,3 +357,12 @@ async def test_a_target_is_made_once_until_its_subscription_changes(stage: Stage
 
 
 CHANGED = a_subscription(target=type(OPS.target)(url="http://127.0.0.1:8/")).target
+
+
+async def test_subscriptions_with_nothing_to_deliver_keep_no_place(stage: Stage) -> None:
+    nothing = Filter(vms=("none",))
+    others = [a_subscription(f"a{number}", filter=nothing) for number in range(2 * MOST)]
+    await stage.subscribe(*others)
+    async with stage.publisher():
+        await stage.happen()
+        await stage.settled("ops", delivered=1)

@@ -79,14 +79,19 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     subscriptions = {each.name: each for each in tx.subscriptions()}
     taken = _fan_out(tx, subscriptions)
     active = [name for name, each in subscriptions.items() if _is_active(each)]
-    wanted = _wanted(active, standing)
+    # Only those share the places: with many subscriptions there is not one for each.
+    due = tx.due_subscriptions()
+    wanted = _wanted([name for name in active if name in due], standing)
     claimed = tx.claim_deliveries(wanted, by=standing.by, until=tx.real_now + CLAIM)
     if standing.forget_after is not None:
         tx.forget_undelivered(before=tx.real_now - standing.forget_after)
+    # Those for which there was no room begin when an attempt has ended.
+    got = Counter(each.subscription for each in claimed)
+    idle = [name for name in active if name not in due or got[name] < wanted.get(name, 0)]
     return Turn(
         claimed=[(each, subscriptions[each.subscription]) for each in claimed],
         given_up=given_up,
-        again=_AT_ONCE if taken == _BATCH else _again(tx, active, wanted, claimed, standing.by),
+        again=_AT_ONCE if taken == _BATCH else _again(tx, idle, by=standing.by),
         is_on=bool(subscriptions),
     )
 
@@ -140,14 +145,14 @@ def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> int:
     return len(messages)
 
 
-def _wanted(active: Sequence[str], standing: Standing) -> dict[str, int]:
-    """How many deliveries of each subscription may be begun now."""
+def _wanted(due: Sequence[str], standing: Standing) -> dict[str, int]:
+    """How many deliveries of each of these subscriptions may be begun now."""
     room = MOST - len(standing.under_way)
     busy = Counter(key.subscription for key in standing.under_way)
     # In another order each time, so that none is always the last.
-    place = standing.first % len(active) if active else 0
+    place = standing.first % len(due) if due else 0
     wanted: dict[str, int] = {}
-    names = [*active[place:], *active[:place]]
+    names = [*due[place:], *due[:place]]
     for left, name in zip(range(len(names), 0, -1), names, strict=True):
         most = _MOST_FAILING if name in standing.failing else _MOST_EACH
         share = min(max(-(-room // left), 1), most - busy[name], room)
@@ -157,15 +162,7 @@ def _wanted(active: Sequence[str], standing: Standing) -> dict[str, int]:
     return wanted
 
 
-def _again(
-    tx: Transaction,
-    active: Sequence[str],
-    wanted: Mapping[str, int],
-    claimed: Sequence[Delivery],
-    by: str,
-) -> timedelta | None:
-    """Those for which there was no room begin when an attempt has ended."""
-    got = Counter(each.subscription for each in claimed)
-    idle = [name for name in active if name in wanted and got[name] < wanted[name]]
-    instant = tx.next_delivery_at(idle, by=by) if idle else None
+def _again(tx: Transaction, names: Collection[str], *, by: str) -> timedelta | None:
+    """When one of these subscriptions has something to do."""
+    instant = tx.next_delivery_at(names, by=by) if names else None
     return None if instant is None else max(instant - tx.real_now, _AT_ONCE)

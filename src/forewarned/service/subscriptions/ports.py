@@ -67,6 +67,9 @@ class PublishingTransaction(Protocol):
     def queue(self, message: Message, names: Collection[str]) -> None:
         """A delivery to each of these subscriptions."""
 
+    def due_subscriptions(self) -> frozenset[str]:
+        """The names of those that have deliveries to claim now."""
+
     def claim_deliveries(
         self, wanted: Mapping[str, int], *, by: str, until: datetime
     ) -> list[Delivery]:

@@ -49,6 +49,9 @@ _CLAIMED: Final = """
               AND other.scope_id = deliveries.scope_id
               AND other.state = 'pending' AND other.claimed_by IS NOT NULL)
 """
+_DUE: Final = """
+    (due_at <= ? OR due_at > ?) AND (claimed_by IS NULL OR claimed_until <= ? OR claimed_until > ?)
+"""
 _TARGETS: Final[Mapping[str, msgspec.json.Decoder[Webhook] | msgspec.json.Decoder[Apprise]]] = {
     Webhook.kind: msgspec.json.Decoder(Webhook),
     Apprise.kind: msgspec.json.Decoder(Apprise),
@@ -222,21 +225,31 @@ class PublishingWrites(Subscriptions):
                 },
             )
 
-    def claim_deliveries(
-        self, wanted: Mapping[str, int], *, by: str, until: datetime
-    ) -> list[Delivery]:
+    def due_subscriptions(self) -> frozenset[str]:
+        found = self._all(
+            f"""SELECT name FROM subscriptions WHERE EXISTS
+                    (SELECT 1 FROM deliveries WHERE subscription = name AND {_DUE})""",
+            *self._due_now(),
+        )
+        return frozenset(row["name"] for row in found)
+
+    def _due_now(self) -> tuple[Parameter, ...]:
+        """The values of `_DUE`."""
         now = micros(self.real_now)
         # A clock that was put back must not keep anything waiting for longer than it would have.
         far = micros(self.real_now + timedelta(hours=2))
-        each = f"""SELECT * FROM ({_DELIVERIES}
-                   WHERE subscription = ? AND (due_at <= ? OR due_at > ?)
-                     AND (claimed_by IS NULL OR claimed_until <= ? OR claimed_until > ?)
+        return now, far, now, far
+
+    def claim_deliveries(
+        self, wanted: Mapping[str, int], *, by: str, until: datetime
+    ) -> list[Delivery]:
+        if not wanted:
+            return []
+        each = f"""SELECT * FROM ({_DELIVERIES} WHERE subscription = ? AND {_DUE}
                    ORDER BY due_at, deliveries.number LIMIT ?) AS due"""
         values: list[Parameter] = []
         for name, most in wanted.items():
-            values += [name, now, far, now, far, most]
-        if not wanted:
-            return []
+            values += [name, *self._due_now(), most]
         found = self._all(" UNION ALL ".join([each] * len(wanted)), *values)
         claimed = list(map(_to_delivery, found))
         for delivery in claimed:
