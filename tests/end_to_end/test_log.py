@@ -1,5 +1,6 @@
 """What a real server writes to its log while a person moves its clock."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,3 +36,14 @@ def test_a_log_has_real_time_the_servers_beside_it_and_each_listener_once(tmp_pa
         "metadata listener open",
     ]
     assert "server process" not in "".join(lines)
+
+
+def test_every_process_writes_one_object_a_line_if_that_is_wanted(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "1", "--log-format", "json") as server:
+        server.command("schedule", "reboot", "--vm", "web")
+
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    messages = {line["message"] for line in lines}
+    # Of the supervisor, the writer and the poller.
+    assert {"a process is ready", "control listener open", "metadata listener open"} <= messages
+    assert all({"at", "level", "message"} <= line.keys() for line in lines)

@@ -19,6 +19,7 @@ from forewarned.storage.sqlite.migrate import apply, migrations
 from forewarned.storage.upgrade import migrate_file
 from tests.cli.doctor.pairs import certificate
 from tests.cli.served import invoke
+from tests.postgresql.databases import Database
 
 Flags = list[str]
 SETUPS: Final[dict[str, tuple[str, "Callable[[Path], Flags]"]]] = {}
@@ -267,6 +268,16 @@ def test_a_server_that_has_the_store_but_does_not_answer_is_named(
 
     assert findings(done)["server_silent"]["where"] == f"process {os.getpid()}"
     assert "not_running" not in findings(done)
+
+
+def test_a_shared_database_without_tables_is_to_be_migrated(
+    sound: Flags, empty_database: Database
+) -> None:
+    done = examine(*sound, "--mode", "service", "--store", empty_database.url)
+
+    assert empty_database.ask("SELECT to_regclass('scopes')") == [(None,)]
+    assert "store_to_migrate" in findings(done)
+    assert "store_unusable" not in findings(done)
 
 
 def test_a_sound_set_up_has_no_finding_but_that_no_server_runs(

@@ -3,20 +3,25 @@
 import json
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typing_extensions import override
 
 from forewarned.cli.doctor import listeners, machine, state_directory
-from forewarned.cli.doctor.running_server import of_subscriptions
+from forewarned.cli.doctor.running_server import of_nodes, of_sources, of_subscriptions
+from forewarned.control.v1 import wire
+from forewarned.control.v1.sources.wire import ShownSource
 from forewarned.control.v1.subscriptions.wire import shown
 from forewarned.core.model import Resource
 from forewarned.runtime.settings import load
 from forewarned.service.subscriptions.model import Health
 from forewarned.service.subscriptions.subscriptions import SubscriptionView
+from tests.builders import NOON
 from tests.cli.served import Served, invoke, serving
 from tests.end_to_end.server_process import serving as emulator
 from tests.service.subscriptions.messages import a_subscription
@@ -132,6 +137,55 @@ def test_messages_that_no_one_takes_are_named_with_their_subscription() -> None:
     ]
     assert codes(Health(undelivered=2, last_error="refused")) == ["messages_undelivered"]
     assert codes(Health()) == []
+
+
+def a_node(name: str, *, seen: timedelta) -> wire.Node:
+    return wire.Node(
+        id=name,
+        name=name,
+        version="1",
+        speaks=1,
+        this=False,
+        fresh=seen < timedelta(seconds=3),
+        seen_at=NOON - seen,
+        lag=wire.Span(timedelta(seconds=1)),
+        metadata="http://a:80",
+        control=f"https://{name}:8170",
+        arm=None,
+    )
+
+
+def test_a_node_that_does_not_keep_up_and_a_database_with_one_copy_are_named() -> None:
+    nodes = (a_node("n1", seen=timedelta(0)), a_node("n2", seen=timedelta(minutes=7)))
+
+    found = list(of_nodes(wire.Nodes(now=NOON, nodes=nodes, epoch=1, standbys="")))
+
+    assert [each.code for each in found] == ["node_stale", "one_copy"]
+    assert found[0].where == "node n2 (https://n2:8170)"
+    assert "last seen 7m ago" in found[0].what
+
+
+def test_a_platform_that_cant_be_listed_and_hosts_that_do_not_answer_are_named() -> None:
+    silent = ShownSource(
+        name="rack1",
+        holder="hv-a:1",
+        every=30.0,
+        reported_at=NOON,
+        complete_at=NOON,
+        vms=3,
+        silent={"hv-b": "no route"},
+        error="",
+        remarks=(),
+        more_remarks=0,
+    )
+    failing = msgspec.structs.replace(silent, name="nova", error="sign-in refused")
+
+    found = list(of_sources([silent, failing]))
+
+    assert [(each.code, each.where) for each in found] == [
+        ("hosts_silent", "source rack1"),
+        ("source_failing", "source nova"),
+    ]
 
 
 # --- what can't be broken here -------------------------------------------------------------------

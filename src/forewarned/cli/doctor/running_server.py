@@ -10,7 +10,7 @@ from forewarned.cli.doctor.finding import Finding, note, problem, warning
 from forewarned.cli.failures import CommandError, RefusedError, ServerFailedError
 from forewarned.config.durations import format_duration
 from forewarned.control.v1 import wire
-from forewarned.control.v1.sources.wire import SourceList
+from forewarned.control.v1.sources.wire import ShownSource, SourceList
 from forewarned.control.v1.subscriptions.wire import ShownSubscription, SubscriptionList
 from forewarned.control.v1.tasks.wire import TaskList
 from forewarned.core.tasks import TaskState
@@ -125,25 +125,7 @@ class RunningServer:
                 )
 
     def _nodes(self) -> Iterator[Finding]:
-        found = self._control.get("/v1/nodes").read(wire.Nodes)
-        for node in found.nodes:
-            if not node.fresh:
-                silent = found.now - node.seen_at
-                yield warning(
-                    "node_stale",
-                    where=f"node {node.name} ({node.control})",
-                    what=f"last seen {format_duration(_whole(silent))} ago, then"
-                    f" {format_duration(node.lag.length)} behind the store",
-                    todo="If it was stopped for good, nothing: it is forgotten after a day. Else"
-                    " look at its log and its connection to the database.",
-                )
-        if found.standbys == "":
-            yield warning(
-                "one_copy",
-                where="the database",
-                what="it has no synchronous standby, so a failover can lose confirmed changes",
-                todo="Set synchronous_standby_names in PostgreSQL.",
-            )
+        yield from of_nodes(self._control.get("/v1/nodes").read(wire.Nodes))
 
     def _tasks(self) -> Iterator[Finding]:
         tasks = self._control.get("/v1/tasks").read(TaskList).tasks
@@ -176,17 +158,7 @@ class RunningServer:
         yield from _more("task_stuck", len(stuck))
 
     def _sources(self) -> Iterator[Finding]:
-        for source in self._control.get("/v1/sources").read(SourceList).sources:
-            if source.error:
-                yield problem("source_failing", where=f"source {source.name}", what=source.error)
-            elif source.silent:
-                hosts = ", ".join(sorted(source.silent)[:_MOST])
-                yield warning(
-                    "hosts_silent",
-                    where=f"source {source.name}",
-                    what=f"{len(source.silent)} hosts did not answer: {hosts}",
-                    todo="Their VMs stay as they were. `forewarned sources` says why.",
-                )
+        yield from of_sources(self._control.get("/v1/sources").read(SourceList).sources)
 
     def _events(self) -> Iterator[Finding]:
         now = self._control.get("/v1/clock").read(wire.Clock).now
@@ -208,6 +180,41 @@ class RunningServer:
     def _subscriptions(self) -> Iterator[Finding]:
         found = self._control.get("/v1/subscriptions").read(SubscriptionList)
         yield from of_subscriptions(found.subscriptions)
+
+
+def of_nodes(found: wire.Nodes) -> Iterator[Finding]:
+    for node in found.nodes:
+        if not node.fresh:
+            silent = found.now - node.seen_at
+            yield warning(
+                "node_stale",
+                where=f"node {node.name} ({node.control})",
+                what=f"last seen {format_duration(_whole(silent))} ago, then"
+                f" {format_duration(node.lag.length)} behind the store",
+                todo="If it was stopped for good, nothing: it is forgotten after a day. Else"
+                " look at its log and its connection to the database.",
+            )
+    if found.standbys == "":
+        yield warning(
+            "one_copy",
+            where="the database",
+            what="it has no synchronous standby, so a failover can lose confirmed changes",
+            todo="Set synchronous_standby_names in PostgreSQL.",
+        )
+
+
+def of_sources(found: Sequence[ShownSource]) -> Iterator[Finding]:
+    for source in found:
+        if source.error:
+            yield problem("source_failing", where=f"source {source.name}", what=source.error)
+        elif source.silent:
+            hosts = ", ".join(sorted(source.silent)[:_MOST])
+            yield warning(
+                "hosts_silent",
+                where=f"source {source.name}",
+                what=f"{len(source.silent)} hosts did not answer: {hosts}",
+                todo="Their VMs stay as they were. `forewarned sources` says why.",
+            )
 
 
 def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from forewarned.cli.doctor.finding import Finding, note, problem, warning
-from forewarned.cli.failures import RefusedError
 from forewarned.cli.stores.principal_places import Place
+from forewarned.config.values import DatabaseUrl
 from forewarned.runtime.settings import ControlAccess, Settings
 from forewarned.security import principals
 from forewarned.security.identities import Principal, Role
 from forewarned.security.principals import PrincipalsError
+from forewarned.storage.errors import CannotOpenError
 
 _SOON: Final = timedelta(days=14)
 _CREATE: Final = "Run `forewarned token create NAME --role admin` on the server's machine."
@@ -22,7 +23,7 @@ def of_tokens(settings: Settings, *, now: datetime) -> Iterator[Finding]:
     if place.database is None and place.folder.exists() and not place.folder.is_dir():
         return
     try:
-        known = principals.load(place.file) if place.database is None else place.read()
+        known = principals.load(place.file) if place.database is None else _shared(place.database)
     except PrincipalsError as error:
         for line in error.mistakes:
             where, _, what = line.partition(": ")
@@ -33,10 +34,17 @@ def of_tokens(settings: Settings, *, now: datetime) -> Iterator[Finding]:
                 todo="Correct the line, or remove the file to revoke all tokens.",
             )
         return
-    except RefusedError:
+    except CannotOpenError:
         # The database can't be asked, and the check of the store has said why.
         return
     yield from _of_principals(known, place.file, settings, now=now)
+
+
+def _shared(url: DatabaseUrl) -> Sequence[Principal]:
+    # Not as `forewarned token` does, which makes the tables if there are none.
+    from forewarned.storage.postgres.nodes.principals import read  # may not be installed
+
+    return read(url)
 
 
 def _of_principals(

@@ -42,6 +42,20 @@ def to_principals(found: Sequence[FoundRow]) -> tuple[Principal, ...]:
     )
 
 
+def read(url: DatabaseUrl) -> tuple[Principal, ...]:
+    """Changes nothing; none if the tables are not this version's yet. Raises CannotOpenError."""
+    place = target(url)
+    try:
+        with closing(connect(place)) as connection:
+            steps = migrate.migrations()
+            schema, _ = migrate.schema_version(connection, place.where, steps)
+            if schema < steps[-1].number:
+                return ()
+            return to_principals(PostgresDatabase(connection).ask(QUESTION))
+    except psycopg.Error as error:
+        raise CannotOpenError(f"can't read {place.where}: {error}") from error
+
+
 @contextmanager
 def edited(url: DatabaseUrl) -> Iterator[list[Principal]]:
     """The principals, to be changed in place. For commands: the nodes follow within a second.
