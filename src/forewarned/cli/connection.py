@@ -138,6 +138,13 @@ class Control:
         with self._streamed(request) as response:
             yield from httpx2.EventSource(response, _LONGEST_CHANGE)
 
+    def download(self, path: str, query: Mapping[str, str | None]) -> Iterator[bytes]:
+        """An answer of any length, a piece at a time."""
+        wanted = {name: value for name, value in query.items() if value is not None}
+        request = self._client.build_request("GET", path, params=wanted, timeout=FOLLOWING)
+        with self._streamed(request) as response:
+            yield from response.iter_bytes()
+
     def requests(self) -> Iterator[httpx2.ServerSentEvent]:
         """Every request of a VM to an emulator from now on, the first message being a hello."""
         request = self._client.build_request("GET", "/v1/requests", timeout=WATCHING)

@@ -82,6 +82,9 @@ class Listings(Protocol):
     """
 
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]: ...
+    def history_after(self, row_id: int, wanted: HistoryFilter) -> list[HistoryRow]:
+        """Rows of higher numbers than this one, the lowest first."""
+
     def vms_like(self, text: str, *, limit: int) -> list[FoundVm]:
         """Those whose names begin with the text first, each group in order of name."""
 

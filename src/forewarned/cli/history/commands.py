@@ -1,56 +1,19 @@
 """History: listing it, and the commands below it."""
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
 
 import click
 
-from forewarned.cli import lookup
-from forewarned.cli.commands.events import doubt, vm_option
+from forewarned.cli.commands.events import doubt
+from forewarned.cli.history.export import export
+from forewarned.cli.history.filters import filter_options, filters
 from forewarned.cli.history.verification import verify
-from forewarned.cli.parameters import (
-    AN_INSTANT,
-    complete_event,
-    read_instant,
-    scope_option,
-    type_option,
-)
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.tables import history_table
 from forewarned.control.v1 import wire
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def filter_options(function: F) -> F:
-    """Which rows: what is not given does not narrow."""
-    for option in (
-        click.option("--until", type=read_instant, metavar="INSTANT", help=_UNTIL),
-        click.option("--since", type=read_instant, metavar="INSTANT", help=_SINCE),
-        click.option("--actor", metavar="NAME", help="Only what this actor did, like cli:ada."),
-        click.option(
-            "--action", metavar="ACTION", help="Only this action, like started or canceled."
-        ),
-        type_option("Only what happened to events of this type."),
-        scope_option("Only what happened in this scope."),
-        click.option(
-            "--event",
-            metavar="EVENT",
-            help="Only what happened to this event.",
-            shell_complete=complete_event,
-        ),
-        vm_option("Only what concerns this VM."),
-    ):
-        function = option(function)
-    return function
-
-
-_SINCE = f"Only from this instant on, like {AN_INSTANT}."
-_UNTIL = "Only before this instant."
-
-
-@click.group(invoke_without_command=True, commands=[verify])
+@click.group(invoke_without_command=True, commands=[export, verify])
 @filter_options
 @click.option("--before", type=int, metavar="N", help="Only lines older than line N.")
 @click.option(
@@ -89,23 +52,6 @@ def history(
         session.print([f"There is more: --before {found.next}"])
     if not found.history:
         doubt(session, wanted)
-
-
-def filters(
-    session: Session,
-    *,
-    event: str | None,
-    type_: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> dict[str, str | None]:
-    """As `/v1` takes them."""
-    return {
-        "event": None if event is None else lookup.event_id(session.control, event),
-        "type": type_,
-        "since": None if since is None else since.isoformat(),
-        "until": None if until is None else until.isoformat(),
-    }
 
 
 def _refuse_options_in_front(context: click.Context, command: str) -> None:

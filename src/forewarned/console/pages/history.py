@@ -10,6 +10,7 @@ from starlette.responses import Response
 from forewarned.console.context import REFUSED, Visit, mistakes
 from forewarned.console.forms import FieldError, Form
 from forewarned.console.rendering import iso
+from forewarned.control.http.history_files import COLUMNS, harmless
 from forewarned.core import transitions
 from forewarned.core.errors import InvalidIdError
 from forewarned.core.ids import EventId, ResourceName, ScopeId, parse_event_id
@@ -20,9 +21,6 @@ _PER_PAGE: Final = 100
 _EXPORTED: Final = 10_000
 _FILTERS: Final = ("vm", "scope", "event", "type", "action", "actor", "from", "to")
 _ACTIONS: Final = tuple(sorted({*transitions.ACTIONS, "declared", "withdrawn", "refused"}))
-_COLUMNS: Final = ["scope" if name == "scope_id" else name for name in HistoryRow._fields]
-# What a spreadsheet would take for a formula.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 async def show_history(visit: Visit) -> Response:
@@ -50,11 +48,11 @@ async def show_history(visit: Visit) -> Response:
 
 async def export_csv(visit: Visit) -> Response:
     text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS)
+    writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
     for row in await _exported(visit):
         shown = {**_plain(row), "resources": " ".join(row.resources)}
-        writer.writerow({name: _harmless(value) for name, value in shown.items()})
+        writer.writerow({name: harmless(value) for name, value in shown.items()})
     return _file(text.getvalue(), "text/csv; charset=utf-8", "history.csv")
 
 
@@ -94,12 +92,7 @@ def _event_id(form: Form) -> EventId | None:
 
 
 def _plain(row: HistoryRow) -> dict[str, object]:
-    return {**dict(zip(_COLUMNS, row, strict=True)), "at": iso(row.at)}
-
-
-def _harmless(value: object) -> object:
-    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
-    return f"'{value}" if is_formula else value
+    return {**dict(zip(COLUMNS, row[:-1], strict=True)), "at": iso(row.at)}
 
 
 def _file(text: str, media_type: str, name: str) -> Response:

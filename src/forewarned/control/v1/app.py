@@ -21,6 +21,7 @@ from forewarned.control.http.operations import (
     routes,
     write,
 )
+from forewarned.control.http.progress import MEDIA_TYPE as LINES
 from forewarned.control.v1 import errors, events, faults, fleet, openapi, server, wire
 from forewarned.control.v1.drains import operations as drains
 from forewarned.control.v1.history import operations as history
@@ -28,6 +29,7 @@ from forewarned.control.v1.metrics import CONTENT_TYPE
 from forewarned.control.v1.request_wire import (
     ChangesQuery,
     EventQuery,
+    ExportQuery,
     FleetQuery,
     Nothing,
 )
@@ -205,6 +207,19 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     write("/v1/subscriptions/{name}/rotate", subscriptions.rotate_secret, needs=Role.ADMIN),
     # --- what happened, and what happens
     read("/v1/history", history.list_history),
+    Operation(
+        method="GET",
+        path="/v1/history/export",
+        name="export_history",
+        summary="All of history, or what the filters leave of it, oldest first: as lines of JSON,"
+        " or as CSV (`text/csv`)",
+        needs=Role.READER,
+        answer=history.export_history,
+        query=ExportQuery,
+        takes_session=True,
+        replies=(wire.HistoryRow,),
+        media_type=LINES,
+    ),
     Operation(
         method="GET",
         path="/v1/changes",

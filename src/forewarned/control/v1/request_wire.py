@@ -9,10 +9,12 @@ from enum import StrEnum
 from typing import Annotated, Final
 
 import msgspec
+from typing_extensions import override
 
 from forewarned.control.http.errors import BadRequestError
 from forewarned.control.v1.event_waits import Milestone
 from forewarned.control.v1.wire import Span, about
+from forewarned.core.copying import replace
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.service.events.schedule import Request, WorkRequest, usual_source
@@ -197,7 +199,12 @@ class ChangesQuery(Ask, frozen=True):
     ] = None
 
 
-class HistoryQuery(Ask, frozen=True):
+class ExportFormat(StrEnum):
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+class _HistoryFilters(Ask, frozen=True):
     vm: Text | None = None
     scope: Text | None = None
     event: Text | None = None
@@ -206,11 +213,8 @@ class HistoryQuery(Ask, frozen=True):
     actor: Text | None = None
     since: Annotated[Instant, about("from this instant on")] | None = None
     until: Annotated[Instant, about("before this")] | None = None
-    before: Annotated[RowId, about("rows older than this one")] | None = None
-    limit: Limit = 100
 
     def filter(self, event_id: EventId | None) -> HistoryFilter:
-        """Asks for one row more than wanted, which tells whether there are older ones."""
         return HistoryFilter(
             scope_id=None if self.scope is None else ScopeId(self.scope),
             resource=None if self.vm is None else ResourceName(self.vm),
@@ -220,6 +224,22 @@ class HistoryQuery(Ask, frozen=True):
             actor=self.actor,
             since=self.since,
             until=self.until,
-            before_id=self.before,
-            limit=self.limit + 1,
+        )
+
+
+class ExportQuery(_HistoryFilters, frozen=True):
+    format: Annotated[ExportFormat, about("a JSON object to a line, or a table")] = (
+        ExportFormat.JSONL
+    )
+
+
+class HistoryQuery(_HistoryFilters, frozen=True):
+    before: Annotated[RowId, about("rows older than this one")] | None = None
+    limit: Limit = 100
+
+    @override
+    def filter(self, event_id: EventId | None) -> HistoryFilter:
+        """Asks for one row more than wanted, which tells whether there are older ones."""
+        return replace(
+            _HistoryFilters.filter(self, event_id), before_id=self.before, limit=self.limit + 1
         )

@@ -94,7 +94,16 @@ class Listings(Queries):
         return records[::-1] if is_oldest_first else records
 
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
+        return self._history(wanted, "ORDER BY id DESC")
+
+    def history_after(self, row_id: int, wanted: HistoryFilter) -> list[HistoryRow]:
+        return self._history(wanted, "ORDER BY id", after=row_id)
+
+    def _history(
+        self, wanted: HistoryFilter, order: str, *, after: int | None = None
+    ) -> list[HistoryRow]:
         conditions = {
+            "id > :after": after is not None,
             "scope_id = :scope_id": wanted.scope_id is not None,
             "event_id = :event_id": wanted.event_id is not None,
             "event_type = :type": wanted.type is not None,
@@ -106,8 +115,9 @@ class Listings(Queries):
             _names_it(self._dialect): wanted.resource is not None,
         }
         found = self._database.ask(
-            f"SELECT * FROM history {_where(conditions)} ORDER BY id DESC LIMIT :limit",
+            f"SELECT * FROM history {_where(conditions)} {order} LIMIT :limit",
             {
+                "after": after,
                 "scope_id": wanted.scope_id,
                 "event_id": wanted.event_id,
                 "type": wanted.type,

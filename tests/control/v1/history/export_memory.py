@@ -1,0 +1,82 @@
+"""How much memory an export takes: run with the numbers of rows, prints the growth in KiB for each.
+
+In a process of its own, whose peak is nobody else's.
+"""
+
+import asyncio
+import re
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+from forewarned.storage.connection_threads import unchanged
+from tests.control.control_api import ControlApi, control_api
+
+_STATUS = Path("/proc/self/status")
+_FILL = """
+    WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {rows})
+    INSERT INTO history (at, actor, address, action, scope_id, resources, cause)
+    SELECT 1767614400000000 + n, 'cli:ada', '127.0.0.1', 'started', 'vm/web', '["web"]',
+           'one of very many reasons' FROM numbers
+"""
+
+
+async def measure(rows: int, format_: str = "jsonl") -> tuple[int, int]:
+    """Lines that were sent, and by how many KiB the process has grown at most."""
+    async with control_api() as control:
+        fill = _FILL.format(rows=rows)
+        # Behind the store's back: through it, a million rows take an hour.
+        await control.store._writer.run(lambda tx: tx._writable.write(fill), unchanged)
+        await _export(control, "jsonl", most=3)
+        before = _fresh_peak()
+        lines = await _export(control, format_)
+        return lines, _peak() - before
+
+
+async def _export(control: ControlApi, format_: str, most: int | None = None) -> int:
+    """How many lines there are. `most` pieces are taken, if given."""
+    lines = pieces = 0
+    gone = asyncio.Event()
+
+    async def receive() -> MutableMapping[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        nonlocal lines, pieces
+        lines += message.get("body", b"").count(b"\n")
+        pieces += 1
+        if pieces == most:
+            gone.set()
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/v1/history/export",
+        "query_string": f"format={format_}".encode(),
+        "headers": [(b"host", b"localhost")],
+        "client": ("127.0.0.1", 5),
+    }
+    await control.app(scope, receive, send)
+    return lines
+
+
+def _fresh_peak() -> int:
+    Path("/proc/self/clear_refs").write_text("5")
+    return _peak()
+
+
+def _peak() -> int:
+    found = re.search(r"VmHWM:\s*([0-9]+) kB", _STATUS.read_text())
+    assert found is not None
+    return int(found[1])
+
+
+if __name__ == "__main__":
+    for number in sys.argv[1:]:
+        lines, grown = asyncio.run(measure(int(number)))
+        sys.stdout.write(f"{number} {lines} {grown}\n")
