@@ -81,7 +81,7 @@ def test_the_image_says_what_the_page_promises(promises: Any) -> None:
         "8170",
         "8171",
         "/var/lib/forewarned",
-        "/etc/forewarned/startup.d",
+        "/etc/forewarned/startup",
     ):
         assert f"`{promise}`" in page
 
@@ -111,7 +111,7 @@ def test_an_emulator_in_a_container_is_reached_by_another(podman: Podman) -> Non
 def test_files_of_a_mounted_folder_are_there_when_it_is_up(podman: Podman, tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text(STARTUP)
     tmp_path.chmod(0o755)
-    mount = f"--volume={tmp_path}:/etc/forewarned/startup.d:ro"
+    mount = f"--volume={tmp_path}:/etc/forewarned/startup:ro"
     podman.run(*_EMULATOR, mount, "--name=emulator", IMAGE)
     try:
         until(lambda: _is_healthy(podman), "the health check to pass")
@@ -125,12 +125,12 @@ def test_a_mounted_folder_that_its_user_may_not_read_is_not_taken_for_empty(
 ) -> None:
     (tmp_path / "fleet.toml").write_text(STARTUP)
     tmp_path.chmod(0o700)
-    mount = f"--volume={tmp_path}:/etc/forewarned/startup.d:ro"
+    mount = f"--volume={tmp_path}:/etc/forewarned/startup:ro"
 
     done = podman("run", "--rm", *podman.limits, "--network=none", mount, IMAGE, check=False)
 
     assert done.returncode == 1
-    assert "/etc/forewarned/startup.d: Permission denied" in done.stderr
+    assert "/etc/forewarned/startup: Permission denied" in done.stderr
 
 
 def test_it_writes_to_its_volume_alone(podman: Podman) -> None:
