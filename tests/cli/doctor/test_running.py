@@ -199,6 +199,18 @@ def test_a_full_disk_is_named_before_it_is_full() -> None:
     assert not list(state_directory.of_space(Path("/data"), 5 << 30))
 
 
+def test_a_kernel_that_does_not_tell_ports_is_named_where_ports_tell_vms(tmp_path: Path) -> None:
+    by_port = load(flags={"mode": "service", "identity": "port-marks"}, environ={}).settings
+    by_address = load(flags={"mode": "service"}, environ={}).settings
+    switch = tmp_path / "tcp_fwmark_accept"
+    switch.write_text("0\n")
+
+    assert [each.code for each in listeners.of_port_marks(by_port, switch)] == ["port_marks_off"]
+    assert not list(listeners.of_port_marks(by_address, switch))
+    switch.write_text("1\n")
+    assert not list(listeners.of_port_marks(by_port, switch))
+
+
 def test_too_few_open_files_and_a_free_running_clock_are_a_services_to_worry_about() -> None:
     service = load(flags={"mode": "service"}, environ={}).settings
     emulator = load(flags={}, environ={}).settings

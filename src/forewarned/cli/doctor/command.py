@@ -116,6 +116,7 @@ def _local(resolved: Resolved) -> Iterator[Finding]:
     yield from tokens.of_tokens(settings, now=now)
     yield from certificates.of_certificates(settings, now=now)
     yield from machine.of_clock(settings, machine.clock_state())
+    yield from listeners.of_port_marks(settings)
     yield from listeners.of_open_files(settings, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 

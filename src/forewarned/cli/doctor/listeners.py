@@ -3,10 +3,13 @@
 import errno
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from forewarned.cli.doctor.finding import Finding, problem, warning
 from forewarned.config.values import Address
+from forewarned.metadata.options import Identification
+from forewarned.runtime.listeners.port_marks import SWITCH
 from forewarned.runtime.settings import AZURE_ADDRESS, Mode, Settings
 
 _SPARE: Final = 500
@@ -70,6 +73,24 @@ def _finding(name: str, address: Address, error: OSError) -> Finding:
             )
         case _:
             return problem("cannot_listen", where=where, what=error.strerror or str(error))
+
+
+def of_port_marks(settings: Settings, switch: Path = SWITCH) -> Iterator[Finding]:
+    """Only looks: the server itself turns the switch on if it may."""
+    if settings.identity is not Identification.PORT_MARKS:
+        return
+    try:
+        is_on = switch.read_text().strip() != "0"
+    except OSError:
+        is_on = False
+    if not is_on:
+        yield warning(
+            "port_marks_off",
+            where=str(switch),
+            what="the kernel does not say by which port a connection came",
+            todo="Put `net.ipv4.tcp_fwmark_accept = 1` into a file of /etc/sysctl.d, and run"
+            " `sysctl --system`. A server that runs as root does so by itself.",
+        )
 
 
 def of_open_files(settings: Settings, limit: int) -> Iterator[Finding]:
