@@ -25,6 +25,7 @@ from benchmarks.rows import (
     instructions,
     million,
     polls,
+    publishing,
     visible,
     waiting,
 )
@@ -48,6 +49,7 @@ GROUPS: Final = (
     Group(rows=("P7",), measure=visible.measure, minutes=5),
     Group(rows=("P8",), measure=due.measure, minutes=10),
     Group(rows=("P9",), measure=calm.measure, minutes=5),
+    Group(rows=("P10",), measure=publishing.measure, minutes=10),
     Group(rows=("C1", "C2"), measure=cluster_approvals.measure, minutes=15),
     Group(rows=("C3",), measure=cluster_visible.measure, minutes=10),
     Group(rows=("C4", "C5"), measure=cluster_polls.measure, minutes=20),

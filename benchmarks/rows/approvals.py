@@ -23,12 +23,12 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
         rivals.starlette(bench.scratch / "starlette", prefix=bench.cores.serving) as peer,
     ):
         volley.fire(server.metadata, [exchange.poll_as(name) for name in names])
-        requests = _requests(server, names)
+        requests = requests_of(server, names)
         ours = Subject("Forewarned", server.pids, server.metadata)
         for number, at in enumerate(range(0, len(requests), each)):
             # The order changes from round to round, so that neither has the quiet moments.
             for subject in (ours, peer) if number % 2 else (peer, ours):
-                cost, rate = _approve(subject, requests[at : at + each])
+                cost, rate = approve(subject, requests[at : at + each])
                 if number:
                     costs.setdefault(subject.name, []).append(cost)
                     rates.setdefault(subject.name, []).append(rate)
@@ -50,7 +50,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
     )
 
 
-def _approve(subject: Subject, requests: Sequence[bytes]) -> tuple[float, float]:
+def approve(subject: Subject, requests: Sequence[bytes]) -> tuple[float, float]:
     """Microseconds of an approval, and approvals a second."""
     usage.wait_until_quiet(subject.pids)
     before = usage.processor_seconds(subject.pids)
@@ -62,7 +62,7 @@ def _approve(subject: Subject, requests: Sequence[bytes]) -> tuple[float, float]
     return spent / len(requests) * 1e6, len(requests) / shot.seconds
 
 
-def _requests(server: Product, names: list[str]) -> list[bytes]:
+def requests_of(server: Product, names: list[str]) -> list[bytes]:
     """An approval for an event of each, in the order of the names."""
     events: dict[str, str] = {}
     for at in range(0, len(names), 10_000):

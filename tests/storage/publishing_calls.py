@@ -55,7 +55,7 @@ async def put(store: Store, *subscriptions: object) -> None:
 
 
 async def take(store: Store, *, limit: int = 100) -> list[Message]:
-    taken, _ = await store.transact(lambda tx: tx.take_outbox(limit=limit))
+    taken, _ = await store.transact(lambda tx: tx.place(tx.take_outbox(limit=limit)))
     return taken
 
 

@@ -139,9 +139,15 @@ def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
 def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> int:
     """Returns how many messages there were, up to a batch."""
     messages = tx.take_outbox(limit=_BATCH)
-    for message in messages:
-        matching = [each.name for each in subscriptions.values() if each.wants(message)]
-        tx.queue(message, matching)
+    wanted = [
+        (message, names)
+        for message in messages
+        if (names := [each.name for each in subscriptions.values() if each.wants(message)])
+    ]
+    if wanted:
+        placed = tx.place([message for message, _ in wanted])
+        for message, (_, names) in zip(placed, wanted, strict=True):
+            tx.queue(message, names)
     return len(messages)
 
 

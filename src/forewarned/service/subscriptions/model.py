@@ -1,6 +1,6 @@
 """Subscriptions, the messages they are sent, and how their deliveries fare."""
 
-import uuid
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,8 +22,6 @@ from forewarned.core.transitions import (
 from forewarned.service.events.api_versions import event_version
 from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec
 
-_NAMESPACE: Final = uuid.UUID("3f0c3a35-7b8f-5f0e-9a55-6d3c6b1f4c0e")
-"""Of the ids of messages."""
 _NO_PUBLISHING: Final = Publishing()
 _USUAL_SHAPE: Final = Shape()
 
@@ -77,8 +75,13 @@ class Message:
 
 
 def message_id(number: int, status: PublishedStatus, event_id: EventId, at: datetime) -> str:
-    """Numbers alone would repeat after a restore, and receivers drop ids that they have seen."""
-    return str(uuid.uuid5(_NAMESPACE, f"{number} {status} {event_id} {at.isoformat()}"))
+    """Numbers alone would repeat after a restore, and receivers drop ids that they have seen.
+
+    A GUID of version 8, which RFC 9562 leaves to its maker: `uuid` takes five times as long.
+    """
+    content = f"{number} {status} {event_id} {at.isoformat()}"
+    digest = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ and queues a delivery for each subscription that it is for. Of one subscription'
 have one scope only the first may be claimed: the others wait until it was delivered or given up.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -63,6 +63,9 @@ class PublishingTransaction(Protocol):
 
     def take_outbox(self, *, limit: int) -> list[Message]:
         """Messages that no subscription has been compared with yet, those of a scope in order."""
+
+    def place(self, messages: Sequence[Message]) -> list[Message]:
+        """With where they come from in Azure's terms, if their VMs are still there."""
 
     def queue(self, message: Message, names: Collection[str]) -> None:
         """A delivery to each of these subscriptions."""

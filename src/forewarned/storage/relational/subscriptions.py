@@ -5,7 +5,7 @@ is claimed. It is the first, unless an earlier one has become pending again sinc
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -187,13 +187,12 @@ class PublishingWrites(Subscriptions):
             f"DELETE FROM outbox WHERE {self._dialect.among('number', '?')}",
             (self._dialect.several([int(row["number"]) for row in found]),),
         )
-        return self._placed([outbox.to_message(row) for row in found])
+        return [outbox.to_message(row) for row in found]
 
-    def _placed(self, messages: list[Message]) -> list[Message]:
-        """With where they come from: the VMs of most are still there."""
+    def place(self, messages: Sequence[Message]) -> list[Message]:
         names = outbox.unplaced(messages)
         if not names:
-            return messages
+            return list(messages)
         found = self._all(
             f"""SELECT name, scope_id, address, profile FROM resources
                 WHERE {self._dialect.among("folded", "?")} AND profile IS NOT NULL""",
