@@ -56,8 +56,13 @@ CHECKED := --ignore=tests/core --ignore=tests/test_tree.py
 # What `test-packages` runs: it builds, downloads and installs for minutes.
 ELSEWHERE := --ignore=tests/artefacts
 
+# Once after an installation: workers that start at the same time would each compile all tests.
+.venv/.compiled: .venv/.dev
+	$(BIN)/pytest --collect-only -qq $(CHECKED) --ignore=tests/tools >/dev/null
+	@touch $@
+
 test: ## run the checks and the tests: what CI runs
-	@$(MAKE) $(TWO_JOBS) types lint test-core az
+	@$(MAKE) $(TWO_JOBS) types lint test-core az .venv/.compiled
 	$(PYTEST) -m "not thorough" $(CHECKED) $(ELSEWHERE) --ignore=tests/tools $(ARGS)
 	@$(MAKE) --no-print-directory bench-smoke
 
