@@ -159,7 +159,10 @@ def test(session: Session, name: str) -> None:
 
     It is of an event that there is not, and receivers see that: its description says so.
     """
-    answer = session.control.post(f"{_path(name)}/test")
+    from forewarned.cli.connection import WATCHING
+
+    # The server waits for a target, half a minute at most, longer than other answers take.
+    answer = session.control.post(f"{_path(name)}/test", timeout=WATCHING)
     found = answer.read(Tested)
     if not found.delivered and not session.is_json:
         raise CommandError(
