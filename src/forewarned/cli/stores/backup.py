@@ -41,7 +41,7 @@ def backup(*, target: Path, config: Path | None, data: str | None, store: str | 
     if printed_as_json(_facts(target, made)):
         return
     click.echo(
-        f"backed up the store (schema {made.schema}) and {len(made.keys)} other files into"
+        f"backed up the store (schema {made.schema}) and {_files(len(made.keys))} into"
         f" {target}: {size:,} bytes, verified"
     )
 
@@ -92,7 +92,7 @@ def restore(*, source: Path, config: Path | None, data: str | None, store: str |
         return
     click.echo(
         f"restored the store of {found.at:%Y-%m-%d %H:%M:%S} UTC (schema {found.schema}) and"
-        f" {len(restored)} other files"
+        f" {_files(len(restored))}"
     )
     click.echo("All incarnations will be raised at the next start.")
 
@@ -123,6 +123,10 @@ def _restored(source: Path, found: Manifest, place: Place) -> list[str]:
     if any((folder / name).exists() for name in found.keys):
         return []
     return directory.restore_kept(source, folder, found)
+
+
+def _files(number: int) -> str:
+    return "1 other file" if number == 1 else f"{number} other files"
 
 
 def _facts(place: Path, found: Manifest) -> dict[str, object]:
