@@ -6,12 +6,13 @@ from functools import partial
 
 import pytest
 
+from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Scope
 from forewarned.core.transitions import Activated
 from forewarned.service.errors import UnknownPositionError
 from forewarned.service.listings import HistoryFilter, HistoryRow
-from forewarned.service.ports import Store, Transaction
-from tests.builders import OPERATOR, a_scope, emptied
+from forewarned.service.ports import Snapshot, Store, Transaction
+from tests.builders import OPERATOR, a_resource, a_scope, emptied
 from tests.storage.store_calls import keep, save_in
 
 
@@ -110,3 +111,20 @@ async def test_commits_say_the_numbers_of_their_rows(sole_store: Store) -> None:
         shown = [actions[number] for number in commit.history_ids]
         assert shown == [("activated", fact.scope_id) for fact in commit.transitions]
         assert len(shown) == 2
+
+
+async def test_a_vm_that_has_left_its_scope_is_known_without_its_history(store: Store) -> None:
+    scope = a_scope(resources=[a_resource("vm1"), a_resource("vm2")])
+    await keep(store, scope)
+    await store.transact(lambda tx: save_in(tx, emptied(scope)))
+
+    known = [
+        await store.read(partial(_has_known, scope_id=scope_id, name=name))
+        for scope_id, name in ((scope.id, "VM1"), (scope.id, "vm9"), (ScopeId("other"), "vm1"))
+    ]
+
+    assert known == [True, False, False]
+
+
+def _has_known(snapshot: Snapshot, *, scope_id: ScopeId, name: str) -> bool:
+    return snapshot.has_known(scope_id, ResourceName(name))
