@@ -216,7 +216,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         needs=Role.READER,
         answer=history.export_history,
         query=ExportQuery,
-        takes_session=True,
         replies=(wire.HistoryRow,),
         media_type=LINES,
     ),
