@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import click
 
+from forewarned.cli.connection import WATCHING
 from forewarned.cli.failures import CommandError, UsageError
 from forewarned.cli.parameters import complete_subscription, given
 from forewarned.cli.session import Session, with_session
@@ -159,8 +160,6 @@ def test(session: Session, name: str) -> None:
 
     It is of an event that there is not, and receivers see that: its description says so.
     """
-    from forewarned.cli.connection import WATCHING
-
     # The server waits for a target, half a minute at most, longer than other answers take.
     answer = session.control.post(f"{_path(name)}/test", timeout=WATCHING)
     found = answer.read(Tested)
