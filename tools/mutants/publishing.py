@@ -7,8 +7,43 @@ from tools.mutants.mutant import Mutant
 _ADDRESSES: Final = "tests/targets/test_addresses.py"
 _WEBHOOK: Final = "tests/publishing/targets/test_webhook.py"
 _TEMPLATE: Final = "tests/service/subscriptions/test_template.py"
+_OUTBOX: Final = "tests/storage/test_contract_outbox.py"
+_DELIVERIES: Final = "tests/storage/test_contract_subscriptions.py"
+_KILLED: Final = "tests/publishing/test_publisher_killed.py"
 
 PUBLISHING: Final = (
+    Mutant(
+        name="outbox-beside-transition",
+        file="storage/relational/transaction.py",
+        old="                *messages,\n",
+        new="",
+        breaks="I23: a transition is committed without its message",
+        tests=(_OUTBOX,),
+    ),
+    Mutant(
+        name="scope-out-of-order",
+        file="storage/relational/subscriptions.py",
+        old="THEN NULL ELSE :now END)",
+        new="THEN :now ELSE :now END)",
+        breaks="a message of a scope is delivered while the one before it is under way",
+        tests=(_DELIVERIES,),
+    ),
+    Mutant(
+        name="claim-of-another",
+        file="storage/relational/subscriptions.py",
+        old="{_DELIVERIES} WHERE claimed_by = ?",
+        new="{_DELIVERIES} WHERE claimed_by >= ?",
+        breaks="an attempt counts although another node has taken the message over",
+        tests=(_DELIVERIES, _KILLED),
+    ),
+    Mutant(
+        name="claims-kept-at-start",
+        file="publishing/turn.py",
+        old="if standing.resumes:",
+        new="if not standing.resumes:",
+        breaks="I23: what a killed node was delivering waits until its claims are over",
+        tests=(_KILLED,),
+    ),
     Mutant(
         name="mapped-address-unseen",
         file="targets/addresses.py",
