@@ -77,9 +77,9 @@ _UNITS: Final = (
 SERVER: Final = Package(
     name="forewarned-server",
     description="give notice of interruptions to virtual machines\n"
-    " The service that announces scheduled events to VMs, in Azure's wire formats, and\n"
-    " starts them when the VMs are ready: with its console, its command line, and an\n"
-    " emulator for tests.",
+    " The service that announces scheduled events to VMs in Azure's wire formats,\n"
+    " and starts them when the VMs are ready, with its console, its command line,\n"
+    " and an emulator for tests.",
     pins=ROOT / "constraints" / "server.txt",
     units={name: _FILES / "systemd" / name for name in _UNITS},
     files={
