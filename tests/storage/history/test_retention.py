@@ -1,5 +1,6 @@
 """Old history is removed in batches, without anyone being able to hide a removal behind it."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from forewarned.service.errors import UnknownPositionError
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Store, Transaction
 from forewarned.service.records import Removal
+from forewarned.storage.history.verification import Verified, verify
 from tests.builders import HOUR, MINUTE, OPERATOR, A, a_scope, an_event
 from tests.storage.history.stored_history import (
     Place,
@@ -199,3 +201,32 @@ async def test_who_has_missed_what_was_removed_is_told_so(place: Place) -> None:
         with pytest.raises(UnknownPositionError, match="retention has removed"):
             await store.read(lambda snapshot: snapshot.history_between(old, new, limit=9))
         assert await store.read(lambda s: s.history_between(new, new, limit=9)) == []
+
+
+@pytest.mark.parametrize("is_chained", [True, False])
+async def test_what_retention_removes_while_history_is_verified_is_not_missed(
+    place: Place, is_chained: bool
+) -> None:
+    loop = asyncio.get_running_loop()
+    async with filled(place) as store:
+
+        async def meanwhile() -> None:
+            await remove(store, 9 * MINUTE)
+            if is_chained:
+                await chain(store, rows=1)
+
+        def look() -> Verified:
+            # It tells how many rows there are before it reads the first.
+            calls = iter([meanwhile])
+
+            def progress(*_: int) -> None:
+                for call in calls:
+                    asyncio.run_coroutine_threadsafe(call(), loop).result()
+
+            with place.opened() as database:
+                return verify(database, None, progress)
+
+        found = await asyncio.to_thread(look)
+
+    assert found.removed in {5, 6}
+    assert found.findings == []

@@ -134,6 +134,18 @@ async def test_it_is_named_after_the_server_has_chained_it_as_well(place: Place)
     assert findings(place) == [("inserted", 15)]
 
 
+async def test_rows_that_nodes_wrote_side_by_side_are_right_after_a_clock_was_put_back(
+    place: Place,
+) -> None:
+    async with filled(place) as store:
+        # The higher number is committed first, which only PostgreSQL chains first.
+        place.sql(INSERT.format(id=22, like=2))
+        place.sql(INSERT.format(id=21, like=2))
+        await chain(store, rows=2)
+
+    assert findings(place) == []
+
+
 async def test_a_row_that_takes_the_place_of_another_is_named(place: Place) -> None:
     async with filled(place):
         pass

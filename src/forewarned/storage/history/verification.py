@@ -25,6 +25,7 @@ _MOST_COMPARED: Final = 100
 """Wrong rows that are looked at for swaps: every one of them is compared with every other."""
 _DISORDER: Final = micros(timedelta(minutes=1))
 """Transactions last seconds: a row is chained no later than this after one with a later number."""
+_LAST: Final = 2**63 - 1
 _ROWS: Final = ", ".join(f"history.{name}" for name in COLUMNS)
 _ENTRIES: Final = f"""
     SELECT history_chain.number, history_chain.history_id, history_chain.digest, {_ROWS}
@@ -141,7 +142,7 @@ class _Audit:
     def run(self, progress: Progress) -> None:
         [[last]] = self._database.ask("SELECT coalesce(max(number), 0) FROM history_chain")
         progress(0, last)
-        for row in self._entries(last):
+        for row in self._entries(0, last):
             self._take(row)
             if not row["number"] % _PAGE:
                 progress(row["number"], last)
@@ -149,6 +150,10 @@ class _Audit:
         progress(last, last)
         self._look_at_unchained()
         self._name_wrong()
+        if self._gone_up_to > self._said_gone:
+            # Retention may have begun meanwhile: what says so may be chained by now.
+            for row in self._entries(self._number, _LAST):
+                self._note_removal(row)
         if self._gone_up_to > self._said_gone:
             self._find(
                 Kind.REMOVED,
@@ -168,8 +173,7 @@ class _Audit:
             )
         self.verified.findings.sort(key=lambda found: found.number or self._number + 1)
 
-    def _entries(self, last: int) -> Iterator[FoundRow]:
-        after = 0
+    def _entries(self, after: int, last: int) -> Iterator[FoundRow]:
         while page := self._database.ask(_ENTRIES, (after, last, _PAGE)):
             yield from page
             after = page[-1]["number"]
@@ -255,8 +259,7 @@ class _Audit:
 
     def _note(self, row: "FoundRow | Content", *, number: int) -> None:
         """A row that is as it was written, in the order of the chain; number 0: not chained."""
-        if row["action"] == removal.REMOVED:
-            self._said_gone = max(self._said_gone, removal.number_of(row["cause"]))
+        self._note_removal(row)
         if row["id"] < self._newest_id and row["at"] < self._newest_at - _DISORDER:
             self._find(
                 Kind.INSERTED,
@@ -265,8 +268,13 @@ class _Audit:
                 f"row {row['id']} was inserted: it came after row {self._newest_id}, and its time"
                 " is more than a minute earlier",
             )
-        self._newest_id = max(self._newest_id, row["id"])
-        self._newest_at = max(self._newest_at, row["at"])
+        if row["id"] > self._newest_id:
+            # Its own time, which may be before that of earlier rows: clocks are put back.
+            self._newest_id, self._newest_at = row["id"], row["at"]
+
+    def _note_removal(self, row: "FoundRow | Content") -> None:
+        if row["action"] == removal.REMOVED:
+            self._said_gone = max(self._said_gone, removal.number_of(row["cause"]))
 
     def _compare_head(self, number: int, digest: str) -> None:
         wanted = self._wanted
