@@ -14,7 +14,7 @@ from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome,
 from forewarned.service.subscriptions.subscriptions import Declared
 from forewarned.service.subscriptions.targets import Shape, ShapeName
 from tests.builders import DAY, HOUR, MINUTE, OPERATOR, SECOND, an_event
-from tests.publishing.stage import Stage, a_stage
+from tests.publishing.stage import NODE, Stage, a_stage
 from tests.service.subscriptions.messages import a_subscription
 
 T = TypeVar("T")
@@ -281,6 +281,15 @@ async def test_so_many_attempts_are_under_way_and_no_target_has_all_places(stage
     assert min(under_way.count(name) for name in ("ops", "chat", "mail")) >= 5
 
 
+async def test_subscriptions_with_nothing_to_deliver_keep_no_place(stage: Stage) -> None:
+    nothing = Filter(vms=("none",))
+    others = [a_subscription(f"a{number}", filter=nothing) for number in range(2 * MOST)]
+    await stage.subscribe(*others)
+    async with stage.publisher():
+        await stage.happen()
+        await stage.settled("ops", delivered=1)
+
+
 async def test_a_target_that_fails_is_tried_one_at_a_time(stage: Stage) -> None:
     for number in range(5):
         await stage.happen(f"scope{number}")
@@ -299,6 +308,20 @@ async def test_a_target_that_fails_is_tried_one_at_a_time(stage: Stage) -> None:
     assert open_before == 1
 
 
+async def test_what_another_node_had_meanwhile_is_not_begun_twice(stage: Stage) -> None:
+    stage.targets.script = lambda *_: None
+    async with stage.publisher():
+        await stage.happen()
+        [attempt] = await stage.targets.wait_for(1)
+        await stage.store.transact(lambda tx: tx.release_deliveries(by=NODE))
+        await stage.happen("scope2")
+        await stage.targets.wait_for(2)
+        attempt.answer.set_result(Delivered())
+        await stage.settled(delivered=1)
+
+    assert stage.targets.seen() == [0]
+
+
 # --- pausing, changing, removing -----------------------------------------------------------------
 
 
@@ -314,6 +337,23 @@ async def test_a_paused_subscription_gets_its_messages_when_it_is_resumed(stage:
 
     assert before == []
     assert stage.targets.seen() == [0, 1]
+
+
+async def test_a_resumed_subscription_has_a_day_for_what_was_kept(stage: Stage) -> None:
+    stage.targets.script = failing(BUSY, BUSY)
+    async with stage.publisher():
+        await stage.happen()
+        await stage.settled(failed=1)
+        await stage.subscriptions.pause("ops", by=OPERATOR)
+        await stage.happen()
+        await stage.pass_time(3 * DAY)
+        await stage.subscriptions.resume("ops", by=OPERATOR)
+        await stage.settled(failed=2)
+        await stage.pass_time(HOUR)
+        await stage.settled(delivered=2)
+
+    assert stage.targets.seen() == [0, 0, 0, 1]
+    assert await stage.deliveries() == []
 
 
 async def until_queued(stage: Stage, number: int) -> None:
@@ -357,12 +397,3 @@ async def test_a_target_is_made_once_until_its_subscription_changes(stage: Stage
 
 
 CHANGED = a_subscription(target=type(OPS.target)(url="http://127.0.0.1:8/")).target
-
-
-async def test_subscriptions_with_nothing_to_deliver_keep_no_place(stage: Stage) -> None:
-    nothing = Filter(vms=("none",))
-    others = [a_subscription(f"a{number}", filter=nothing) for number in range(2 * MOST)]
-    await stage.subscribe(*others)
-    async with stage.publisher():
-        await stage.happen()
-        await stage.settled("ops", delivered=1)

@@ -164,7 +164,9 @@ class Publisher:
         del self._attempted[: len(standing.attempted)]
         self._is_on = turn.is_on
         for delivery, subscription in turn.claimed:
-            self._begin(delivery, subscription)
+            # Another node had it meanwhile, if it is still under way: then it is this one's again.
+            if delivery.key not in self._under_way:
+                self._begin(delivery, subscription)
         for delivery in turn.given_up:
             _log_given_up(delivery)
         return self._wait(turn)

@@ -32,6 +32,8 @@ _MOST_FAILING: Final = 1
 """Of one whose last attempt failed: its target may take its whole time limit to say nothing."""
 _BATCH: Final = 256
 """Messages from the outbox in one turn."""
+_MOST_QUEUED: Final = 1024
+"""Deliveries in one turn, where there are many subscriptions: changes wait for it on SQLite."""
 _AT_ONCE: Final = timedelta(0)
 
 
@@ -77,7 +79,7 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     if standing.under_way:
         tx.renew_claims(standing.under_way, by=standing.by, until=tx.real_now + CLAIM)
     subscriptions = {each.name: each for each in tx.subscriptions()}
-    taken = _fan_out(tx, subscriptions)
+    is_emptied = _fan_out(tx, subscriptions)
     active = [name for name, each in subscriptions.items() if _is_active(each)]
     # Only those share the places: with many subscriptions there is not one for each.
     due = tx.due_subscriptions()
@@ -91,7 +93,7 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     return Turn(
         claimed=[(each, subscriptions[each.subscription]) for each in claimed],
         given_up=given_up,
-        again=_AT_ONCE if taken == _BATCH else _again(tx, idle, by=standing.by),
+        again=_again(tx, idle, by=standing.by) if is_emptied else _AT_ONCE,
         is_on=bool(subscriptions),
     )
 
@@ -136,9 +138,10 @@ def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
     return given_up
 
 
-def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> int:
-    """Returns how many messages there were, up to a batch."""
-    messages = tx.take_outbox(limit=_BATCH)
+def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool:
+    """Returns whether the outbox is empty now."""
+    limit = max(min(_BATCH, _MOST_QUEUED // max(len(subscriptions), 1)), 1)
+    messages = tx.take_outbox(limit=limit)
     wanted = [
         (message, names)
         for message in messages
@@ -148,7 +151,7 @@ def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> int:
         placed = tx.place([message for message, _ in wanted])
         for message, (_, names) in zip(placed, wanted, strict=True):
             tx.queue(message, names)
-    return len(messages)
+    return len(messages) < limit
 
 
 def _wanted(due: Sequence[str], standing: Standing) -> dict[str, int]:

@@ -47,10 +47,12 @@ _PRIVATE: Final = _networks(
     " 198.51.100.0/24 203.0.113.0/24 fc00::/7 fec0::/10 2001:db8::/32 64:ff9b:1::/48"
 )
 # Metadata services hand out credentials; the addresses are those of Azure and AWS (link-local),
-# Azure's wire server, Alibaba, Oracle, and AWS over IPv6. No setting allows them.
+# Azure's wire server, Alibaba, Oracle, and those of AWS and Google over IPv6. No setting allows
+# them.
 _NEVER: Final = _networks(
-    "169.254.0.0/16 168.63.129.16/32 100.100.100.200/32 192.0.0.0/24 fd00:ec2::254/128 fe80::/10"
-    " 0.0.0.0/8 224.0.0.0/4 240.0.0.0/4 192.88.99.0/24 ::/128 ff00::/8 100::/64"
+    "169.254.0.0/16 168.63.129.16/32 100.100.100.200/32 192.0.0.0/24 fd00:ec2::254/128"
+    " fd20:ce::254/128 fe80::/10 0.0.0.0/8 224.0.0.0/4 240.0.0.0/4 192.88.99.0/24 ::/128 ff00::/8"
+    " 100::/64"
 )
 _UNICAST: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")

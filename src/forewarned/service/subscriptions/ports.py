@@ -53,6 +53,9 @@ class PublishingTransaction(Protocol):
     def remove_subscription(self, name: str) -> None:
         """With all of its deliveries."""
 
+    def requeue(self, name: str) -> None:
+        """Let its pending deliveries have waited since now only, and none have been tried."""
+
     def redeliver(self, name: str, numbers: Collection[int] = ()) -> int:
         """Make undelivered messages pending again, these or all, and pending ones due at once.
 

@@ -170,11 +170,30 @@ class Subscriptions:
 
     async def pause(self, name: str, *, by: Actor) -> Subscription:
         """Keep its messages until it is resumed. Raises UnknownSubscriptionError."""
-        return await self._set_state(name, SubscriptionState.PAUSED, "subscription_paused", by=by)
+
+        def decision(tx: Transaction) -> Subscription:
+            tx.lock_publishing()
+            former = _found(tx, name)
+            paused = replace(former, state=SubscriptionState.PAUSED)
+            return _put(tx, paused, former=former, action="subscription_paused", by=by)
+
+        return await self._engine.decide(decision)
 
     async def resume(self, name: str, *, by: Actor) -> Subscription:
-        """Raises UnknownSubscriptionError."""
-        return await self._set_state(name, SubscriptionState.ACTIVE, "subscription_resumed", by=by)
+        """Deliver what was kept, for which there is a day from now on.
+
+        Raises UnknownSubscriptionError.
+        """
+
+        def decision(tx: Transaction) -> Subscription:
+            tx.lock_publishing()
+            former = _found(tx, name)
+            if former.state is SubscriptionState.PAUSED:
+                tx.requeue(name)
+            resumed = replace(former, state=SubscriptionState.ACTIVE)
+            return _put(tx, resumed, former=former, action="subscription_resumed", by=by)
+
+        return await self._engine.decide(decision)
 
     async def redeliver(self, name: str, numbers: Collection[int] = (), *, by: Actor) -> int:
         """Try undelivered messages again, these or all, and at once what waits for its next try.
@@ -224,16 +243,6 @@ class Subscriptions:
             view.subscription.origin is Origin.SETTINGS for view in await self.show_all()
         ):
             await self._engine.decide(decision)
-
-    async def _set_state(
-        self, name: str, state: SubscriptionState, action: str, *, by: Actor
-    ) -> Subscription:
-        def decision(tx: Transaction) -> Subscription:
-            tx.lock_publishing()
-            former = _found(tx, name)
-            return _put(tx, replace(former, state=state), former=former, action=action, by=by)
-
-        return await self._engine.decide(decision)
 
     def _views(self, snapshot: Snapshot) -> list[SubscriptionView]:
         health = snapshot.subscription_health(now=self._real_now())

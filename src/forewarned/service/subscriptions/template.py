@@ -160,10 +160,14 @@ class TextTemplate:
                 made.append(part)
                 length += len(part)
                 _refuse_longer(length)
-        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            text = "".join(made)
+            # It is sent as UTF-8, which does not have all that a literal can say.
+            text.encode()
+        except Exception as error:
+            # Filters fail with whatever they please, and a template that fails once fails again.
             why = f"for an event that is {message.status}: {error}"
             raise BadTemplateError(why, _line_of(error)) from error
-        return "".join(made)
+        return text
 
     def _spend(self, work: int) -> None:
         self._left -= work

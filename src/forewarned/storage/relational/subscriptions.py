@@ -148,6 +148,13 @@ class PublishingWrites(Subscriptions):
     def _subscribed(self) -> None:
         """There may be the first subscription now, or none any more."""
 
+    def requeue(self, name: str) -> None:
+        self._writable.write(
+            """UPDATE deliveries SET queued_at = ?, tried_at = NULL
+               WHERE subscription = ? AND state = 'pending'""",
+            (micros(self.real_now), name),
+        )
+
     def redeliver(self, name: str, numbers: Collection[int] = ()) -> int:
         chosen = f"AND {self._dialect.among('number', ':numbers')}" if numbers else ""
         values: dict[str, Parameter] = {"name": name, "now": micros(self.real_now)}
