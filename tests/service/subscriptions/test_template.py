@@ -68,7 +68,9 @@ def test_a_template_that_would_take_all_time_or_memory_is_refused(text: str) -> 
         TextTemplate(text)
 
 
-@pytest.mark.parametrize("text", ["{{ status | truncate(-5) }}", "{{ 1e400 | int }}", r"{{ '\ud800' }}"])
+@pytest.mark.parametrize(
+    "text", ["{{ status | truncate(-5) }}", "{{ 1e400 | int }}", r"{{ '\ud800' }}"]
+)
 def test_whatever_a_template_fails_with_it_is_refused(text: str) -> None:
     with pytest.raises(BadTemplateError, match=r"line 1|surrogates"):
         TextTemplate(text)
