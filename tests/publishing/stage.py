@@ -153,6 +153,8 @@ class Stage:
             jitter=lambda: 0.5,
             keep_undelivered=30 * DAY,
             patience=patience,
+            # The clock stands still.
+            gather=timedelta(0),
         )
         self.engine.tell(publisher.hear)
         return publisher
