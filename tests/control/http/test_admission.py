@@ -164,6 +164,7 @@ def test_roles_are_those_of_the_manual() -> None:
         "predict_failure",
         *("drain_host", "undrain_host"),
         *("retry_task", "skip_task"),
+        *("test_subscription", "pause_subscription", "resume_subscription", "redeliver"),
     }
     assert {name for name, role in needed.items() if role is Role.ACTUATOR} == {
         *("claim_tasks", "renew_task", "begin_task", "finish_task", "fail_task"),
