@@ -289,11 +289,33 @@ async def test_undelivered_messages_are_forgotten_in_time(store: Store) -> None:
         )
         await store.transact(methodcaller("put_delivery", given_up))
 
-    forgotten, _ = await store.transact(lambda tx: tx.forget_undelivered(before=NOON + 2 * SECOND))
+    forgotten, _ = await store.transact(
+        lambda tx: tx.forget_deliveries(given_up_before=NOON + 2 * SECOND, queued_before=NOON)
+    )
 
     assert forgotten == 1
     assert numbers(await listed(store)) == [2]
     assert await count(store, "messages") == 1
+
+
+async def test_messages_that_are_never_tried_are_forgotten_in_time_and_the_next_goes(
+    store: Store, clock: VirtualClock
+) -> None:
+    """None that is under way."""
+    await put(store, OPS)
+    await queue(store, a_message(number=1, scope_id="scope2"))
+    await claim(store)
+    await queue(store, a_message(number=2), a_message(number=3))
+    await clock.step(2 * SECOND)
+    await queue(store, a_message(number=4))
+
+    forgotten, _ = await store.transact(
+        lambda tx: tx.forget_deliveries(given_up_before=NOON, queued_before=NOON + SECOND)
+    )
+
+    assert forgotten == 2
+    assert numbers(await listed(store)) == [1, 4]
+    assert numbers(await claim(store)) == [4]
 
 
 async def test_a_clock_that_was_put_back_keeps_nothing_waiting(

@@ -59,7 +59,7 @@ class Standing:
     first: int = 0
     """Which subscription is looked at first, if there are more than there is room for."""
     forget_after: timedelta | None = None
-    """How long undelivered messages are kept; None to leave that for another turn."""
+    """How long messages are kept that are not delivered; None to leave that for another turn."""
 
 
 class Turn(NamedTuple):
@@ -80,13 +80,16 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
         tx.renew_claims(standing.under_way, by=standing.by, until=tx.real_now + CLAIM)
     subscriptions = {each.name: each for each in tx.subscriptions()}
     is_emptied = _fan_out(tx, subscriptions)
+    if standing.forget_after is not None:
+        before = tx.real_now - standing.forget_after
+        # Also what nobody tries: of a subscription that stays paused, or that is dead and has so
+        # many messages that there is no time to try each.
+        tx.forget_deliveries(given_up_before=before, queued_before=before - retries.GIVE_UP_AFTER)
     active = [name for name, each in subscriptions.items() if _is_active(each)]
     # Only those share the places: with many subscriptions there is not one for each.
     due = tx.due_subscriptions()
     wanted = _wanted([name for name in active if name in due], standing)
     claimed = tx.claim_deliveries(wanted, by=standing.by, until=tx.real_now + CLAIM)
-    if standing.forget_after is not None:
-        tx.forget_undelivered(before=tx.real_now - standing.forget_after)
     # Those for which there was no room begin when an attempt has ended.
     got = Counter(each.subscription for each in claimed)
     idle = [name for name in active if name not in due or got[name] < wanted.get(name, 0)]

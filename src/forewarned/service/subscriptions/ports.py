@@ -109,8 +109,8 @@ class PublishingTransaction(Protocol):
     def next_delivery_at(self, names: Collection[str], *, by: str) -> datetime | None:
         """When one of these subscriptions' is due, or somebody else's claim of it over."""
 
-    def forget_undelivered(self, *, before: datetime) -> int:
-        """Remove what was given up before then. Returns how many there were."""
+    def forget_deliveries(self, *, given_up_before: datetime, queued_before: datetime) -> int:
+        """Remove what is undelivered or pending for so long. Returns how many there were."""
 
 
 class Messenger(Protocol):

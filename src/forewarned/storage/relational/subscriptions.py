@@ -353,11 +353,15 @@ class PublishingWrites(Subscriptions):
         )
         return None if instant is None else to_instant(instant)
 
-    def forget_undelivered(self, *, before: datetime) -> int:
-        found = self._all("SELECT number FROM deliveries WHERE given_up_at < ?", micros(before))
+    def forget_deliveries(self, *, given_up_before: datetime, queued_before: datetime) -> int:
+        old = """given_up_at < ?
+                 OR state = 'pending' AND queued_at < ? AND claimed_by IS NULL"""
+        values = micros(given_up_before), micros(queued_before)
+        found = self._all(f"SELECT number FROM deliveries WHERE {old}", *values)
         if found:
-            self._writable.write("DELETE FROM deliveries WHERE given_up_at < ?", (micros(before),))
+            self._writable.write(f"DELETE FROM deliveries WHERE {old}", values)
             self._forget_messages([row["number"] for row in found])
+            self._appoint("subscription <> ''", {})
         return len(found)
 
     def _forget_messages(self, numbers: Collection[int]) -> None:
