@@ -56,6 +56,8 @@ class Breakable(SqliteStore):
     """A store that can be made unavailable."""
 
     is_down = False
+    reads_left: int | None = None
+    """How often it is read before it is made unavailable, if that is to be."""
 
     @override
     async def transact(
@@ -70,6 +72,9 @@ class Breakable(SqliteStore):
 
     @override
     async def read(self, work: Callable[[Snapshot], T]) -> T:
+        if self.reads_left is not None:
+            self.is_down = self.reads_left <= 0
+            self.reads_left -= 1
         self._refuse_if_down()
         return await super().read(work)
 

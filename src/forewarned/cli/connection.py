@@ -143,7 +143,14 @@ class Control:
         wanted = {name: value for name, value in query.items() if value is not None}
         request = self._client.build_request("GET", path, params=wanted, timeout=FOLLOWING)
         with self._streamed(request) as response:
-            yield from response.iter_bytes()
+            try:
+                yield from response.iter_bytes()
+            except (httpx2.RemoteProtocolError, httpx2.ReadError) as error:
+                raise ServerFailedError(
+                    f"the server at {self.address} broke off before the end",
+                    "Its log says why. Try again.",
+                    code="broken_off",
+                ) from error
 
     def requests(self) -> Iterator[httpx2.ServerSentEvent]:
         """Every request of a VM to an emulator from now on, the first message being a hello."""

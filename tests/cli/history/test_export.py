@@ -5,7 +5,9 @@ import io
 import json
 from pathlib import Path
 
+from forewarned.storage.connection_threads import unchanged
 from tests.cli.served import Served
+from tests.control.v1.history.export_memory import FILL
 
 
 def test_history_is_written_into_a_file_oldest_first(served: Served, tmp_path: Path) -> None:
@@ -45,4 +47,18 @@ def test_what_the_server_refuses_leaves_no_file(served: Served, tmp_path: Path) 
     served.steered.store.is_down = False
 
     assert refused.exit_code == 4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_breaks_off_leaves_no_file(served: Served, tmp_path: Path) -> None:
+    store, file = served.steered.store, tmp_path / "history.jsonl"
+    filling = store._writer.run(lambda tx: tx._writable.write(FILL.format(rows=3000)), unchanged)
+    served.start(filling).result()
+    store.reads_left = 2
+
+    refused = served.run("history", "export", "--output", str(file))
+    store.reads_left, store.is_down = None, False
+
+    assert refused.exit_code == 4
+    assert "broke off before the end" in refused.stderr
     assert list(tmp_path.iterdir()) == []

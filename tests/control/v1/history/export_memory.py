@@ -14,7 +14,7 @@ from forewarned.storage.connection_threads import unchanged
 from tests.control.control_api import ControlApi, control_api
 
 _STATUS = Path("/proc/self/status")
-_FILL = """
+FILL = """
     WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {rows})
     INSERT INTO history (at, actor, address, action, scope_id, resources, cause)
     SELECT 1767614400000000 + n, 'cli:ada', '127.0.0.1', 'started', 'vm/web', '["web"]',
@@ -25,7 +25,7 @@ _FILL = """
 async def measure(rows: int, format_: str = "jsonl") -> tuple[int, int]:
     """Lines that were sent, and by how many KiB the process has grown at most."""
     async with control_api() as control:
-        fill = _FILL.format(rows=rows)
+        fill = FILL.format(rows=rows)
         # Behind the store's back: through it, a million rows take an hour.
         await control.store._writer.run(lambda tx: tx._writable.write(fill), unchanged)
         await _export(control, "jsonl", most=3)
