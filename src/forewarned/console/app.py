@@ -79,7 +79,7 @@ PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("POST", "/sets/upgrade", Role.ADMIN, sets.upgrade),
     ("GET", "/history", Role.READER, history.show_history),
     ("GET", "/history.csv", Role.READER, history.export_csv),
-    ("GET", "/history.json", Role.READER, history.export_json),
+    ("GET", "/history.jsonl", Role.READER, history.export_lines),
     ("GET", "/subscriptions", Role.READER, subscriptions.list_subscriptions),
     ("GET", "/subscriptions/{name}", Role.READER, subscriptions.show_subscription),
     ("POST", "/subscriptions/{name}/pause", Role.MAINTAINER, subscriptions.pause),

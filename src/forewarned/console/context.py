@@ -18,6 +18,7 @@ from forewarned.core.errors import RefusalError
 from forewarned.core.model import Actor
 from forewarned.security.identities import Role
 from forewarned.service.azure.models.documents import InvalidPropertyError
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.ports import Snapshot
 from forewarned.service.use_cases import UseCases
 
@@ -79,6 +80,16 @@ class Visit(NamedTuple):
             await self.services.sessions.require(
                 visitor(self.request), address=self.address, needs=needs
             )
+
+    async def is_still_admitted(self, needs: Role) -> bool:
+        """Asked now and then where an answer is long: tokens are revoked, and expire."""
+        if self.services.sessions is None:
+            return True
+        try:
+            holder = await self.services.sessions.holder(self.request)
+        except StoreUnavailableError:
+            return False
+        return holder is not None and holder.role.covers(needs)
 
     def page(
         self,

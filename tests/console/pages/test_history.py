@@ -3,11 +3,19 @@
 import csv
 import html
 import io
+import json
 import re
+from typing import Any
 
 import pytest
 
 from tests.console.console_client import ConsoleClient, console_client, text_of
+
+
+async def exported(console: ConsoleClient, query: str = "") -> list[Any]:  # JSON
+    answer = await console.http.get(f"/history.jsonl?{query}")
+    assert answer.status_code == 200, answer.text
+    return [json.loads(line) for line in answer.text.splitlines()]
 
 
 async def test_history_is_filtered_by_vm_type_and_actor(console: ConsoleClient) -> None:
@@ -40,14 +48,14 @@ async def test_exports_hold_the_same_rows(console: ConsoleClient) -> None:
     await console.switch_on("web")
     await console.send("/actions/schedule", type="Freeze", vm="web", step="send")
 
-    rows = await console.ask("/history.json?vm=web")
+    rows = await exported(console, "vm=web")
     answer = await console.http.get("/history.csv?vm=web")
 
     lines = list(csv.DictReader(io.StringIO(answer.text)))
     assert "attachment" in answer.headers["Content-Disposition"]
     assert [line["action"] for line in lines] == [row["action"] for row in rows]
-    assert rows[0]["action"] == "scheduled"
-    assert lines[0]["resources"] == "web"
+    assert rows[-1]["action"] == "scheduled"
+    assert lines[-1]["resources"] == "web"
 
 
 async def test_no_cell_is_a_formula(console: ConsoleClient) -> None:
@@ -59,7 +67,18 @@ async def test_no_cell_is_a_formula(console: ConsoleClient) -> None:
     answer = await console.http.get("/history.csv")
 
     lines = list(csv.DictReader(io.StringIO(answer.text)))
-    assert lines[0]["cause"] == '\'=HYPERLINK("x")'
+    assert lines[-1]["cause"] == '\'=HYPERLINK("x")'
+
+
+async def test_files_are_those_of_the_control_api_with_all_rows() -> None:
+    fleet = {"vms": [{"name": f"vm-{number:05}"} for number in range(2_100)]}
+    async with console_client(fleet=fleet) as console:
+        for suffix in ("csv", "jsonl"):
+            of_console = await console.http.get(f"/history.{suffix}")
+            of_api = await console.http.get(f"/v1/history/export?format={suffix}")
+
+            assert of_console.text.count("vm/vm-") == 2_100
+            assert of_console.content == of_api.content
 
 
 async def test_long_histories_are_paged() -> None:
@@ -80,8 +99,8 @@ async def test_history_is_filtered_by_event_and_by_what_was_done(console: Consol
     one, other = [event["event_id"] for event in await console.events()]
     await console.send(f"/events/{one}/approve")
 
-    of_event = await console.ask(f"/history.json?event={one.lower()}")
-    done = await console.ask("/history.json?action=approved")
+    of_event = await exported(console, f"event={one.lower()}")
+    done = await exported(console, "action=approved")
     page = await console.see(f"/history?event={one}&action=scheduled")
 
     assert {row["event_id"] for row in of_event} == {one}
@@ -100,15 +119,15 @@ async def test_history_is_filtered_by_date_up_to_and_with_the_last_minute_or_day
         await console.send("/clock/step")
 
     for query, found in (
-        ("from=2026-01-05T12:02", [3, 2]),
-        ("to=2026-01-05T12:01", [1, 0]),
-        ("from=2026-01-05 12:01&to=2026-01-05 12:02:00", [2, 1]),
+        ("from=2026-01-05T12:02", [2, 3]),
+        ("to=2026-01-05T12:01", [0, 1]),
+        ("from=2026-01-05 12:01&to=2026-01-05 12:02:00", [1, 2]),
         ("from=2026-01-05T13:02%2B01:00&to=2026-01-05T12:02:00Z", [2]),
-        ("from=2026-01-05&to=2026-01-05", [3, 2, 1, 0]),
+        ("from=2026-01-05&to=2026-01-05", [0, 1, 2, 3]),
         ("from=2026-01-06", []),
         ("to=2026-01-04", []),
     ):
-        rows = await console.ask(f"/history.json?action=scheduled&{query}")
+        rows = await exported(console, f"action=scheduled&{query}")
 
         assert [int(row["at"][14:16]) for row in rows] == found, query
 

@@ -1,24 +1,21 @@
 """What happened: every change with who, from where, what, when and why; as a page and as files."""
 
-import csv
-import io
-import json
+from functools import partial
 from typing import Final
 
 from starlette.responses import Response
 
 from forewarned.console.context import REFUSED, Visit, mistakes
 from forewarned.console.forms import FieldError, Form
-from forewarned.console.rendering import iso
-from forewarned.control.http.history_files import COLUMNS, harmless
+from forewarned.control.http.history_files import ExportFormat, history_file
 from forewarned.core import transitions
 from forewarned.core.errors import InvalidIdError
 from forewarned.core.ids import EventId, ResourceName, ScopeId, parse_event_id
 from forewarned.core.model import EventType
+from forewarned.security.identities import Role
 from forewarned.service.listings import HistoryFilter, HistoryRow
 
 _PER_PAGE: Final = 100
-_EXPORTED: Final = 10_000
 _FILTERS: Final = ("vm", "scope", "event", "type", "action", "actor", "from", "to")
 _ACTIONS: Final = tuple(sorted({*transitions.ACTIONS, "declared", "withdrawn", "refused"}))
 
@@ -41,30 +38,24 @@ async def show_history(visit: Visit) -> Response:
         older=shown[-1].id if len(rows) > _PER_PAGE else None,
         types=tuple(EventType),
         actions=_ACTIONS,
-        most_exported=_EXPORTED,
         filters={name: form.text(name) for name in _FILTERS if form.text(name)},
     )
 
 
 async def export_csv(visit: Visit) -> Response:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS)
-    writer.writeheader()
-    for row in await _exported(visit):
-        shown = {**_plain(row), "resources": " ".join(row.resources)}
-        writer.writerow({name: harmless(value) for name, value in shown.items()})
-    return _file(text.getvalue(), "text/csv; charset=utf-8", "history.csv")
+    return await _file(visit, ExportFormat.CSV)
 
 
-async def export_json(visit: Visit) -> Response:
-    rows = [_plain(row) for row in await _exported(visit)]
-    text = json.dumps(rows, indent=1, ensure_ascii=False)
-    return _file(text, "application/json", "history.json")
+async def export_lines(visit: Visit) -> Response:
+    return await _file(visit, ExportFormat.JSONL)
 
 
-async def _exported(visit: Visit) -> list[HistoryRow]:
-    wanted = _filter(visit.query, limit=_EXPORTED)
-    return await visit.ask(lambda snapshot: snapshot.history(wanted))
+async def _file(visit: Visit, format: ExportFormat) -> Response:
+    wanted = _filter(visit.query, limit=_PER_PAGE)
+    may_go_on = partial(visit.is_still_admitted, Role.READER)
+    return await history_file(
+        visit.request, visit.services.engine, wanted, format, may_go_on=may_go_on
+    )
 
 
 def _filter(form: Form, *, limit: int) -> HistoryFilter:
@@ -89,12 +80,3 @@ def _event_id(form: Form) -> EventId | None:
         return parse_event_id(text) if text else None
     except InvalidIdError as error:
         raise FieldError(str(error), field="event") from None
-
-
-def _plain(row: HistoryRow) -> dict[str, object]:
-    return {**dict(zip(COLUMNS, row[:-1], strict=True)), "at": iso(row.at)}
-
-
-def _file(text: str, media_type: str, name: str) -> Response:
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text, media_type=media_type, headers=headers)

@@ -12,6 +12,7 @@ import msgspec
 from typing_extensions import override
 
 from forewarned.control.http.errors import BadRequestError
+from forewarned.control.http.history_files import ExportFormat
 from forewarned.control.v1.event_waits import Milestone
 from forewarned.control.v1.wire import Span, about
 from forewarned.core.copying import replace
@@ -197,11 +198,6 @@ class ChangesQuery(Ask, frozen=True):
         Text | None,
         about("as the header `Last-Event-ID`, for clients that can't set it; the header counts"),
     ] = None
-
-
-class ExportFormat(StrEnum):
-    JSONL = "jsonl"
-    CSV = "csv"
 
 
 class _HistoryFilters(Ask, frozen=True):

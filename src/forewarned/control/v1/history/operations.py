@@ -2,43 +2,35 @@
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from functools import partial
 from typing import Final
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from forewarned.control.http import bodies
 from forewarned.control.http.admission import Admitted
-from forewarned.control.http.history_files import as_csv, as_lines, csv_header
+from forewarned.control.http.history_files import history_file
 from forewarned.control.http.operations import Asked
-from forewarned.control.http.progress import MEDIA_TYPE as LINES
 from forewarned.control.v1 import views, wire
 from forewarned.control.v1.changes import Changes, ChangeStream, Watcher, message
 from forewarned.control.v1.history.missed_changes import MissedChanges
 from forewarned.control.v1.request_wire import (
     ChangesQuery,
-    ExportFormat,
     ExportQuery,
     HistoryQuery,
     Nothing,
     StatusFilter,
 )
 from forewarned.control.v1.services import Services
-from forewarned.core.copying import replace
 from forewarned.core.errors import InvalidIdError
 from forewarned.core.ids import parse_event_id
-from forewarned.security.identities import InvalidTokenError
-from forewarned.service.engine import Engine
 from forewarned.service.errors import UnknownPositionError
-from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
+from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Snapshot
 
 # What a watcher receives at first; it may request more by itself.
 _GREETED_WITH: Final = 10_000
-_PAGE: Final = 1_000
-"""Rows of an export that are in memory at once."""
 
 
 async def list_history(services: Services, asked: Asked[Nothing, HistoryQuery]) -> wire.History:
@@ -54,48 +46,14 @@ async def list_history(services: Services, asked: Asked[Nothing, HistoryQuery]) 
 
 
 async def export_history(services: Services, request: Request, admitted: Admitted) -> Response:
-    """All of it, page by page: each is a short read, so that nothing holds the database up."""
     query = bodies.query(request, ExportQuery)
-    wanted = replace(_filter(query), limit=_PAGE)
-    is_csv = query.format is ExportFormat.CSV
-    media_type = "text/csv; charset=utf-8" if is_csv else LINES
-    headers = {"Content-Disposition": f'attachment; filename="history.{query.format}"'}
-    if request.method == "HEAD":
-        return Response(media_type=media_type, headers=headers)
-    # Before anything is sent, so that a store that is unavailable is told as such.
-    first = await services.engine.ask(lambda snapshot: snapshot.history_after(0, wanted))
-    pages = _pages(services.engine, wanted, first, admitted)
-    shown = _as_csv(pages) if is_csv else _as_lines(pages)
-    return StreamingResponse(shown, media_type=media_type, headers=headers)
-
-
-async def _pages(
-    engine: Engine, wanted: HistoryFilter, first: list[HistoryRow], admitted: Admitted
-) -> AsyncIterator[list[HistoryRow]]:
-    page = first
-    while page:
-        yield page
-        if len(page) < wanted.limit:
-            return
-        if not await admitted.is_still_admitted():
-            raise InvalidTokenError("the token was revoked or has expired during the export")
-        last = page[-1].id
-        page = await engine.ask(partial(_after, row_id=last, wanted=wanted))
-
-
-def _after(snapshot: Snapshot, *, row_id: int, wanted: HistoryFilter) -> list[HistoryRow]:
-    return snapshot.history_after(row_id, wanted)
-
-
-async def _as_csv(pages: AsyncIterator[list[HistoryRow]]) -> AsyncIterator[bytes]:
-    yield csv_header()
-    async for page in pages:
-        yield as_csv(page)
-
-
-async def _as_lines(pages: AsyncIterator[list[HistoryRow]]) -> AsyncIterator[bytes]:
-    async for page in pages:
-        yield as_lines(page)
+    return await history_file(
+        request,
+        services.engine,
+        _filter(query),
+        query.format,
+        may_go_on=admitted.is_still_admitted,
+    )
 
 
 def _filter(query: HistoryQuery | ExportQuery) -> HistoryFilter:
