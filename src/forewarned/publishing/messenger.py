@@ -23,7 +23,7 @@ class TargetMessenger:
         try:
             target = self._target(subscription)
         except ValueError as error:
-            # Whoever changes the subscription gets the message after all.
+            # An operator may still mend the subscription.
             return Later(reason=str(error))
         return await target.deliver(message, subscription)
 

@@ -82,7 +82,7 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     is_emptied = _fan_out(tx, subscriptions)
     if standing.forget_after is not None:
         before = tx.real_now - standing.forget_after
-        # Also what nobody tries: of a subscription that stays paused, or that is dead and has so
+        # Also what is never tried: of a subscription that stays paused, or that is dead and has so
         # many messages that there is no time to try each.
         tx.forget_deliveries(given_up_before=before, queued_before=before - retries.GIVE_UP_AFTER)
     active = [name for name, each in subscriptions.items() if _is_active(each)]

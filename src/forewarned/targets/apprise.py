@@ -26,7 +26,7 @@ class _Mode(StrEnum):
 
 
 async def notify(url: str, *, title: str, body: str, reach: Reach | None = None) -> None:
-    """`reach` is where it may go; None for anywhere, which is for whoever runs this program."""
+    """`reach` is where it may go; None for anywhere, as an agent's own operator may choose."""
     await _run(_Mode.NOTIFY, url, title=title, body=body, reach=reach)
 
 

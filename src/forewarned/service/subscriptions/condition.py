@@ -1,4 +1,4 @@
-"""How a subscription is, in one word, for lists and for whoever looks at many."""
+"""How a subscription is, in one word, for lists."""
 
 from enum import StrEnum
 
