@@ -126,6 +126,7 @@ def test_one_table_is_not_tables(tmp_path: Path) -> None:
     ("text", "reach"),
     [
         ("", Reach.LOOPBACK),
+        ('emulator_access = "network"', Reach.PUBLIC),
         ('mode = "service"', Reach.PUBLIC),
         ('mode = "service"\npublishing_private_addresses = true', Reach.PRIVATE),
         ("publishing_private_addresses = true", Reach.PRIVATE),

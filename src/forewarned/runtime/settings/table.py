@@ -353,7 +353,7 @@ class Settings:
         False,
         on_off,
         "whether messages of subscriptions may go to private networks and to this machine, which an"
-        " emulator may always send to",
+        " emulator on loopback may always send to",
     )
     publishing_undelivered_for: timedelta = _setting(
         timedelta(days=30),
@@ -376,7 +376,9 @@ class Settings:
         """Where messages of subscriptions may go."""
         if self.publishing_private_addresses:
             return Reach.PRIVATE
-        return Reach.LOOPBACK if self.mode is Mode.EMULATOR else Reach.PUBLIC
+        # Whom a network lets in would reach what listens for users of this machine alone.
+        is_own = self.mode is Mode.EMULATOR and not self.is_on_network
+        return Reach.LOOPBACK if is_own else Reach.PUBLIC
 
     def rules(self) -> Rules:
         return Rules(
