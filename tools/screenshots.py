@@ -11,15 +11,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from playwright.async_api import Browser, async_playwright
+from typing_extensions import override
 
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION
 
@@ -28,6 +31,7 @@ PICTURES: Final = ROOT / "docs" / "assets"
 CHROMIUM: Final = Path("/usr/bin/chromium")
 WIDE: Final = (1200, 900)
 PHONE: Final = (390, 844)
+GONE: Final = "/down"
 
 _SET: Final = (
     f"/subscriptions/{NO_SUBSCRIPTION}/resourceGroups/demo"
@@ -62,8 +66,14 @@ class Picture:
 def main() -> None:
     if not CHROMIUM.exists():
         sys.exit(f"no {CHROMIUM}: install it with `apt install chromium`")
-    with tempfile.TemporaryDirectory() as folder, emulator(Path(folder) / "state") as running:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        receiver() as hook,
+        emulator(Path(folder) / "state") as running,
+    ):
+        subscribe(running, hook)
         event_id = tell_story(running)
+        settle(running)
         asyncio.run(take(running, pictures(event_id)))
         with emulator(Path(folder) / "guarded", "--control-access", "token") as guarded:
             asyncio.run(take(guarded, (Picture(name="sign-in", path="/sign-in", once="#token"),)))
@@ -82,8 +92,53 @@ def pictures(event_id: str) -> tuple[Picture, ...]:
         Picture(name="new-set", path="/sets/new"),
         Picture(name="set", path=f"/sets/edit?{urlencode({'id': _SET})}"),
         Picture(name="history", path="/history"),
+        Picture(name="subscriptions", path="/subscriptions"),
         Picture(name="phone", path="/", size=PHONE),
     )
+
+
+def subscribe(running: Emulator, hook: str) -> None:
+    """One that fares well, one that does not, and one that is paused."""
+    for name, path, more in (
+        ("ops", "/", {}),
+        ("oncall", GONE, {"filter": {"types": ["Reboot", "Redeploy"]}}),
+        ("ledger", "/", {"shape": {"kind": "event-grid"}}),
+    ):
+        target = {"kind": "webhook", "url": f"{hook}{path}"}
+        running.call("POST", "/v1/subscriptions", {"name": name, "target": target, **more})
+    running.call("POST", "/v1/subscriptions/ledger/pause")
+
+
+def settle(running: Emulator) -> None:
+    """Wait until the subscriptions are as they are to be shown: messages go in real time."""
+    waiting = threading.Event()
+    for _ in range(600):
+        shown = running.call("GET", "/v1/subscriptions")["subscriptions"]
+        found = {each["name"]: each for each in shown}
+        if found["oncall"]["condition"] == "failing" and not found["ops"]["health"]["pending"]:
+            return
+        waiting.wait(0.1)
+    sys.exit("the subscriptions did not come to rest")
+
+
+@contextmanager
+def receiver() -> Iterator[str]:
+    """A web service that takes every message, except at one path."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:  # as the base class names it
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(503 if self.path == GONE else 204)
+            self.end_headers()
+
+        @override
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 def tell_story(running: Emulator) -> str:
