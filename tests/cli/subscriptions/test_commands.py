@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from forewarned.core.model import Actor
 from forewarned.service.subscriptions.model import DeliveryState
+from forewarned.service.subscriptions.subscriptions import Declared
+from forewarned.service.subscriptions.targets import Webhook
 from tests.cli.served import Served
 from tests.service.subscriptions.deliveries import queue_message
 
@@ -138,6 +141,17 @@ def test_subscriptions_are_listed_with_their_health(served: Served) -> None:
         "Name Health Target Delivered Pending Undelivered",
         "ops failing https://ops.example.com 0 0 1",
     ]
+
+
+def test_one_whose_secrets_are_in_a_file_of_the_server_says_in_which(served: Served) -> None:
+    target = Webhook(url=URL, secret_file="/etc/forewarned/ops.secret")
+    subscriptions = served.steered.services.use_cases.subscriptions
+    declared = Declared(name="ops", target=target)
+    served.start(subscriptions.keep([declared], by=Actor(name="settings"))).result()
+
+    shown = " ".join(served.run("subscription", "show", "ops").stdout.split())
+
+    assert "signed with the secrets in /etc/forewarned/ops.secret" in shown
 
 
 def test_one_is_shown_with_what_was_given_up_and_why(served: Served) -> None:

@@ -144,9 +144,13 @@ def _health_words(found: ShownSubscription, *, now: datetime) -> Text:
 
 
 def _target_words(found: ShownSubscription) -> str:
-    words = f"{found.target.kind} at {found.target.place}"
-    signed = count(found.target.secrets, "secret")
-    return plain(f"{words}, signed with {signed}" if found.target.secrets else words)
+    target = found.target
+    words = f"{target.kind} at {target.place}"
+    if target.secret_file is not None:
+        words += f", signed with the secrets in {target.secret_file}"
+    elif target.secrets:
+        words += f", signed with {count(target.secrets, 'secret')}"
+    return plain(words)
 
 
 def _delivered_words(health: ShownHealth, *, now: datetime) -> str:

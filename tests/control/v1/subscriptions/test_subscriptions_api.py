@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from forewarned.core.model import Actor
 from forewarned.service.subscriptions.model import DeliveryState
+from forewarned.service.subscriptions.subscriptions import Declared
+from forewarned.service.subscriptions.targets import Webhook
 from tests.control.control_api import ControlApi, control_api
 from tests.publishing.receiver import Received, Reply, receiving
 from tests.service.subscriptions.deliveries import queue_message
@@ -35,6 +38,7 @@ async def test_one_is_added_and_its_secret_is_shown_only_then(control: ControlAp
         "kind": "webhook",
         "place": "https://ops.example.com",
         "secrets": 1,
+        "secret_file": None,
     }
     assert added["subscription"]["shape"]["kind"] == "cloudevents"
     assert added["subscription"]["condition"] == "waiting"
@@ -51,6 +55,17 @@ async def test_a_secret_that_was_given_is_not_shown_at_all(control: ControlApi) 
     assert answer["secret"] is None
     assert SECRET not in str(answer)
     assert answer["subscription"]["target"]["secrets"] == 1
+
+
+async def test_secrets_in_a_file_of_the_server_are_said_to_be_there(control: ControlApi) -> None:
+    target = Webhook(url=URL, secret_file="/etc/forewarned/ops.secret")
+    declared = Declared(name="ops", target=target)
+    subscriptions = control.services.use_cases.subscriptions
+    await subscriptions.keep([declared], by=Actor(name="settings"))
+
+    shown = (await control.get("/v1/subscriptions/ops"))["target"]
+
+    assert (shown["secrets"], shown["secret_file"]) == (0, "/etc/forewarned/ops.secret")
 
 
 async def test_a_filter_and_a_shape_are_shown_as_they_were_given(control: ControlApi) -> None:

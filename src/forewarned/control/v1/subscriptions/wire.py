@@ -16,7 +16,12 @@ from forewarned.service.subscriptions.subscriptions import SubscriptionView
 class ShownTarget(Shape, frozen=True):
     kind: Annotated[str, about("webhook or apprise")]
     place: Annotated[str, about("where messages go, without what may be a secret")]
-    secrets: Annotated[int, about("how many secrets a webhook's messages are signed with")]
+    secrets: Annotated[
+        int, about("how many secrets in the store a webhook's messages are signed with")
+    ]
+    secret_file: Annotated[
+        str | None, about("the file of the server that has the secrets instead; null if none does")
+    ]
 
 
 class ShownShape(Shape, frozen=True):
@@ -154,8 +159,14 @@ def newest_secret(made: model.Subscription) -> str | None:
 
 
 def _target(spec: targets.TargetSpec) -> ShownTarget:
-    secrets = len(spec.secrets) if isinstance(spec, targets.Webhook) else 0
-    return ShownTarget(kind=spec.kind, place=spec.place, secrets=secrets)
+    if isinstance(spec, targets.Apprise):
+        return ShownTarget(kind=spec.kind, place=spec.place, secrets=0, secret_file=None)
+    return ShownTarget(
+        kind=spec.kind,
+        place=spec.place,
+        secrets=len(spec.secrets),
+        secret_file=spec.secret_file or None,
+    )
 
 
 def _health(health: model.Health) -> ShownHealth:
