@@ -16,6 +16,7 @@ from tests.postgresql.databases import Database
 from tests.postgresql.servers import PostgresServer, private_folder
 
 VMS = 6
+SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 ALL = ("Scheduled", "Approved", "Started", "Completed")
 
 
@@ -31,7 +32,7 @@ def published(
 
         [[subscriptions]]
         name = "ops"
-        target = {{ kind = "webhook", url = "{receiver.url}" }}
+        target = {{ kind = "webhook", url = "{receiver.url}", secrets = ["{SECRET}"] }}
         """
     )
     flag = f"--config={settings}"

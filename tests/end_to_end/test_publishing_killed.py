@@ -11,6 +11,7 @@ from tests.end_to_end.server_process import Server, ready, start
 from tests.end_to_end.webhook_receiver import Arrived, WebhookReceiver, webhook_receiver
 from tests.preloaded import Process
 
+SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 ALL = ("Scheduled", "Approved", "Started", "Completed")
 FLEET = '[[vms]]\nname = "web"\n'
 
@@ -30,7 +31,7 @@ class Killed:
 
             [[subscriptions]]
             name = "ops"
-            target = {{ kind = "webhook", url = "{receiver.url}" }}
+            target = {{ kind = "webhook", url = "{receiver.url}", secrets = ["{SECRET}"] }}
             """
         )
         self._running: Process | None = None

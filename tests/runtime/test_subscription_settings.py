@@ -86,7 +86,7 @@ target = { kind = "webhook", url = "https://ops.example", scret = "x" }
 
 [[subscriptions]]
 name = "text"
-target = { kind = "webhook", url = "https://ops.example" }
+target = { kind = "webhook", url = "https://ops.example", secret_file = "x" }
 shape = { kind = "template", template = "{{ self }}" }
             """,
         )
@@ -97,7 +97,7 @@ shape = { kind = "template", template = "{{ self }}" }
 
 
 def test_names_are_checked_and_used_once(tmp_path: Path) -> None:
-    target = 'target = { kind = "webhook", url = "https://ops.example" }'
+    target = 'target = { kind = "webhook", url = "https://ops.example", secret_file = "x" }'
     with pytest.raises(SettingsError) as error:
         resolved(
             tmp_path,
@@ -115,6 +115,27 @@ name = "two"
         )
 
     assert [line.split("forewarned.toml:")[1][:1] for line in error.value.mistakes] == ["3", "9"]
+
+
+def test_a_webhook_has_a_secret_of_its_own_as_one_that_is_made_here_nobody_would_see(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(SettingsError) as error:
+        resolved(
+            tmp_path,
+            """
+[[subscriptions]]
+name = "ops"
+target = { kind = "webhook", url = "https://ops.example/?token=hidden" }
+            """,
+        )
+
+    [mistake] = error.value.mistakes
+    assert "forewarned.toml:4: subscriptions[0].target" in mistake
+    assert (
+        "openssl rand -base64 32) > webhook.secret`, and name that file with secret_file" in mistake
+    )
+    assert "hidden" not in mistake
 
 
 def test_one_table_is_not_tables(tmp_path: Path) -> None:

@@ -68,6 +68,10 @@ def _declared(tables: object, reader: TableReader) -> Iterator[Declared]:
         except RefusalError as wrong:
             reader.refuse((TABLE, number, "name"), str(wrong))
         try:
+            table.target.refuse_without_secret()
+        except ValueError as wrong:
+            reader.refuse((TABLE, number, "target"), str(wrong))
+        try:
             shape = shape_of(table.shape)
             table.target.refuse(shape)
         except ValueError as wrong:

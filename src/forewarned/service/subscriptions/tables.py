@@ -43,6 +43,9 @@ class TargetTable(Struct, frozen=True, kw_only=True, tag_field="kind"):
     def refuse(self, shape: Shape) -> None:
         """Raise ValueError for a shape that it can't be sent."""
 
+    def refuse_without_secret(self) -> None:
+        """Raise ValueError where a secret would be made that nobody is shown."""
+
 
 class WebhookTable(TargetTable, frozen=True, kw_only=True, tag="webhook"):
     """Sends each message to an HTTP service, with a signature."""
@@ -76,6 +79,15 @@ class WebhookTable(TargetTable, frozen=True, kw_only=True, tag="webhook"):
     def files(self) -> tuple[str, ...]:
         given = {"secret_file": self.secret_file, "ca_file": self.ca_file}
         return tuple(name for name, path in given.items() if path is not None)
+
+    @override
+    def refuse_without_secret(self) -> None:
+        if not self.secrets and self.secret_file is None:
+            raise ValueError(
+                "a webhook needs a secret that its receiver knows, too: make one with"
+                " `(printf whsec_; openssl rand -base64 32) > webhook.secret`, and name that file"
+                ' with secret_file = "webhook.secret"'
+            )
 
     @override
     def target(self) -> Webhook:
