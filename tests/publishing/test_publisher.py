@@ -7,15 +7,17 @@ from typing import TypeVar
 import pytest
 
 from forewarned.core.model import EventType
+from forewarned.publishing.messenger import TargetMessenger
 from forewarned.publishing.retries import GIVE_UP_AFTER
 from forewarned.publishing.turn import MOST
 from forewarned.service.subscriptions.model import DeliveryState, Filter, Message, Subscription
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
+from forewarned.service.subscriptions.subscriptions import MOST as MOST_SUBSCRIPTIONS
 from forewarned.service.subscriptions.subscriptions import Declared
 from forewarned.service.subscriptions.targets import Shape, ShapeName
 from tests.builders import DAY, HOUR, MINUTE, OPERATOR, SECOND, an_event
 from tests.publishing.stage import NODE, Stage, a_stage
-from tests.service.subscriptions.messages import a_subscription
+from tests.service.subscriptions.messages import a_message, a_subscription
 
 T = TypeVar("T")
 
@@ -394,6 +396,19 @@ async def test_a_target_is_made_once_until_its_subscription_changes(stage: Stage
         await stage.settled(delivered=4)
 
     assert (made, same, stage.targets.made) == (1, 1, 2)
+
+
+async def test_targets_of_subscriptions_that_were_removed_are_dropped(stage: Stage) -> None:
+    messenger = TargetMessenger(stage.targets)
+    for number in range(3 * MOST_SUBSCRIPTIONS):
+        await messenger.deliver(a_message(), a_subscription(f"s{number}"))
+    made = stage.targets.made
+
+    await messenger.deliver(a_message(), a_subscription(f"s{number}"))
+    same = stage.targets.made
+    await messenger.deliver(a_message(), a_subscription("s0"))
+
+    assert (made, same, stage.targets.made) == (made, made, made + 1)
 
 
 CHANGED = a_subscription(target=type(OPS.target)(url="http://127.0.0.1:8/")).target

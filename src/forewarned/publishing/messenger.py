@@ -1,11 +1,15 @@
 """Delivers messages by the target that each subscription has, made once for as long as it stays."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from forewarned.publishing.ports import MakeTarget, Target
+from forewarned.service.subscriptions import subscriptions
 from forewarned.service.subscriptions.model import Message, Subscription
 from forewarned.service.subscriptions.outcomes import Later, Outcome
 from forewarned.service.subscriptions.targets import Shape, TargetSpec
+
+_MOST: Final = 2 * subscriptions.MOST
+"""Targets that are kept, each with the certificates that it trusts."""
 
 
 class _Made(NamedTuple):
@@ -32,5 +36,9 @@ class TargetMessenger:
         if made is None or made[:2] != (subscription.target, subscription.shape):
             target = self._make_target(subscription)
             made = _Made(subscription.target, subscription.shape, target)
+            self._made.pop(subscription.name, None)
+            if len(self._made) >= _MOST:
+                # The one that was made first: mostly its subscription was removed long ago.
+                del self._made[next(iter(self._made))]
             self._made[subscription.name] = made
         return made.target
