@@ -1,5 +1,7 @@
 """The publisher: at least once, in order, patient with targets, and quick to let others go on."""
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import TypeVar
@@ -8,6 +10,7 @@ import pytest
 
 from forewarned.core.model import EventType
 from forewarned.publishing.messenger import TargetMessenger
+from forewarned.publishing.ports import Target
 from forewarned.publishing.retries import GIVE_UP_AFTER
 from forewarned.publishing.turn import MOST
 from forewarned.service.subscriptions.model import DeliveryState, Filter, Message, Subscription
@@ -396,6 +399,21 @@ async def test_a_target_is_made_once_until_its_subscription_changes(stage: Stage
         await stage.settled(delivered=4)
 
     assert (made, same, stage.targets.made) == (1, 1, 2)
+
+
+async def test_a_target_is_made_once_and_not_where_everything_else_waits(stage: Stage) -> None:
+    """To compile a template takes some tenths of a second."""
+    makers: list[int] = []
+
+    def make(subscription: Subscription) -> Target:
+        makers.append(threading.get_ident())
+        return stage.targets(subscription)
+
+    messenger = TargetMessenger(make)
+    await asyncio.gather(*[messenger.deliver(a_message(), OPS) for _ in range(3)])
+
+    [maker] = makers
+    assert maker != threading.get_ident()
 
 
 async def test_targets_of_subscriptions_that_were_removed_are_dropped(stage: Stage) -> None:

@@ -1,5 +1,6 @@
 """Delivers messages by the target that each subscription has, made once for as long as it stays."""
 
+import asyncio
 from typing import Final, NamedTuple
 
 from forewarned.publishing.ports import MakeTarget, Target
@@ -22,23 +23,29 @@ class TargetMessenger:
     def __init__(self, make_target: MakeTarget) -> None:
         self._make_target = make_target
         self._made: dict[str, _Made] = {}
+        self._making = asyncio.Lock()
 
     async def deliver(self, message: Message, subscription: Subscription) -> Outcome:
         try:
-            target = self._target(subscription)
+            target = await self._target(subscription)
         except ValueError as error:
             # An operator may still mend the subscription.
             return Later(reason=str(error))
         return await target.deliver(message, subscription)
 
-    def _target(self, subscription: Subscription) -> Target:
-        made = self._made.get(subscription.name)
-        if made is None or made[:2] != (subscription.target, subscription.shape):
-            target = self._make_target(subscription)
-            made = _Made(subscription.target, subscription.shape, target)
-            self._made.pop(subscription.name, None)
-            if len(self._made) >= _MOST:
-                # The one that was made first: mostly its subscription was removed long ago.
-                del self._made[next(iter(self._made))]
-            self._made[subscription.name] = made
-        return made.target
+    async def _target(self, subscription: Subscription) -> Target:
+        async with self._making:
+            made = self._made.get(subscription.name)
+            if made is None or made[:2] != (subscription.target, subscription.shape):
+                # In a thread: a template takes some tenths of a second at most to compile.
+                target = await asyncio.to_thread(self._make_target, subscription)
+                made = _Made(subscription.target, subscription.shape, target)
+                self._keep(subscription.name, made)
+            return made.target
+
+    def _keep(self, name: str, made: _Made) -> None:
+        self._made.pop(name, None)
+        if len(self._made) >= _MOST:
+            # The one that was made first: mostly its subscription was removed long ago.
+            del self._made[next(iter(self._made))]
+        self._made[name] = made

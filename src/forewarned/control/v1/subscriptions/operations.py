@@ -1,5 +1,7 @@
 """The operations of `/v1/subscriptions`."""
 
+import asyncio
+
 from forewarned.control.http.operations import Asked
 from forewarned.control.v1.request_wire import Nothing
 from forewarned.control.v1.services import Services
@@ -13,7 +15,8 @@ async def add_subscription(
     services: Services, asked: Asked[requests.AddSubscription, Nothing]
 ) -> wire.AddedSubscription:
     """Send messages of events to a target, from now on."""
-    wanted = asked.body.declared()
+    # In a thread, here and below: to compile and try a template takes too long for the event loop.
+    wanted = await asyncio.to_thread(asked.body.declared)
     added = await _of(services).add(wanted, by=asked.by)
     return wire.added(await _of(services).show(added.name), wire.new_secret(added, wanted.target))
 
@@ -40,7 +43,9 @@ async def change_subscription(
     name, body = asked.path["name"], asked.body
     former = (await _of(services).show(name)).subscription
     target = None if body.target is None else requests.checked_target(body.target)
-    shape = None if body.shape is None else requests.checked_shape(body.shape)
+    shape = None
+    if body.shape is not None:
+        shape = await asyncio.to_thread(requests.checked_shape, body.shape)
     requests.refuse_bad_pair(
         target or former.target,
         shape or former.shape,
