@@ -97,12 +97,13 @@ def approve_by_agent(program: Program, server: Server, folder: Path) -> None:
             event = schedule(server, "Reboot", "web")
             wait_until(lambda: status_of(server, event) == "Started", "the agent to approve")
             server.call("POST", f"/v1/events/{event}/complete", {})
-            wait_until(lambda: len(notebook.runs) == 2, "the agent to undo what it did")
+            wait_until(lambda: "undo drain" in notebook.runs, "the agent to undo what it did")
         finally:
             agent.send_signal(signal.SIGTERM)
             code = agent.wait(PATIENCE)
 
-    assert notebook.runs == ["prepare drain", "undo drain"]
+    # What it does after that, and whether it has done it when it is stopped, is not asked here.
+    assert notebook.runs[:2] == ["prepare drain", "undo drain"]
     assert code == 0
 
 
