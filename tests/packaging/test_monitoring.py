@@ -60,6 +60,14 @@ def test_every_metric_of_the_dashboard_exists() -> None:
     assert asked - known() == set()
 
 
+@pytest.mark.parametrize("family", ["forewarned_history_", "forewarned_subscription_"])
+def test_all_that_is_counted_of_history_and_of_subscriptions_has_a_panel(family: str) -> None:
+    counted = {name for name in known() if name.startswith(family)}
+
+    assert counted
+    assert all(name in DASHBOARD.read_text() for name in counted)
+
+
 def test_every_metric_of_the_rules_exists() -> None:
     asked = {name for rule in rules() for name in NAME.findall(rule["expr"])}
 
