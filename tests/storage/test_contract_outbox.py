@@ -141,13 +141,20 @@ async def test_a_message_of_a_vm_that_goes_with_it_says_where_that_vm_was(store:
 
     await save(
         store,
+        replace(scope, incarnation=2),
+        Started(scope_id=scope.id, at=NOON, event=event, cause=StartCause.APPROVED),
+    )
+    await save(
+        store,
         replace(scope, events={}, resources={}),
         Completed(scope_id=scope.id, at=NOON, event=over),
     )
 
-    [message] = await take(store)
-    assert message.resource_id.endswith("/virtualMachineScaleSets/web")
-    assert message.location == "westeurope"
+    messages = await take(store)
+    assert len(messages) == 2
+    for message in messages:
+        assert message.resource_id.endswith("/virtualMachineScaleSets/web")
+        assert message.location == "westeurope"
 
 
 async def test_messages_of_a_scope_are_taken_in_the_order_of_its_commits(store: Store) -> None:

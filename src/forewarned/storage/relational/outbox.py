@@ -13,7 +13,7 @@ from forewarned.core import transitions as facts
 from forewarned.core.change import Change
 from forewarned.core.copying import replace
 from forewarned.core.ids import ResourceName, ScopeId
-from forewarned.core.model import Actor, Event, Publishing
+from forewarned.core.model import Actor, Event, EventType, Publishing
 from forewarned.core.transitions import EventTransition
 from forewarned.service.azure import inventory
 from forewarned.service.records import Binding
@@ -29,6 +29,8 @@ from forewarned.storage.relational.statements import ADD_MESSAGE
 from forewarned.storage.rows import FoundRow, Row
 
 _NO_PUBLISHING: Final = Publishing()
+_LEAVE_NO_VM: Final = frozenset({EventType.TERMINATE, EventType.PREEMPT})
+"""Events of these types end with the removal of their VMs, mostly or always."""
 
 
 class Place(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,7 +63,7 @@ _decode: Final = msgspec.json.Decoder(_Content).decode
 def of_change(change: Change, by: Actor, places: Mapping[str, Place]) -> Iterator[Written]:
     """The rows of the messages that a change sends.
 
-    `places` are those of VMs that it removes: nobody could look them up later.
+    `places` are those of VMs that may be gone before the messages are taken out.
     """
     publishing = change.scope.policy.publishing
     for fact in change.transitions:
@@ -80,6 +82,13 @@ def of_change(change: Change, by: Actor, places: Mapping[str, Place]) -> Iterato
             place_among(places, vms) if places else None,
         )
         yield ADD_MESSAGE, (fact.scope_id, _encode(content).decode())
+
+
+def leaving(change: Change) -> Iterator[ResourceName]:
+    """VMs that a later change may remove before anyone has taken out the messages of this one."""
+    for fact in change.transitions:
+        if isinstance(fact, facts.Started) and fact.event.type in _LEAVE_NO_VM:
+            yield from fact.event.resources
 
 
 def places_of(bindings: Iterable[Binding]) -> dict[str, Place]:

@@ -144,9 +144,11 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
             return
         self._refuse_taken(difference)
         places: Mapping[str, outbox.Place] = {}
+        if self._publishing.is_on:
+            leaving = {*difference.removed, *outbox.leaving(change)}
+            if leaving:
+                places = outbox.places_of(self.bindings_named(leaving))
         if difference.removed:
-            if self._publishing.is_on:
-                places = outbox.places_of(self.bindings_named(difference.removed))
             self._remove(difference.removed)
         is_first = not (difference.added and before.scope.resources)
         position = 0 if is_first else self._next_position(change.scope.id)
