@@ -43,6 +43,7 @@ from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.nodes import Nodes
 from forewarned.service.ports import SharedStore
 from forewarned.service.records import Serves
+from forewarned.service.subscriptions.earlier_policies import take_over_policies
 from forewarned.service.use_cases import UseCases
 
 
@@ -109,6 +110,7 @@ async def run_server(
         await application.use_cases.subscriptions.keep(
             resolved.subscriptions.declared(), by=Actor(name="settings")
         )
+        await take_over_policies(application.use_cases.engine, by=Actor(name="upgrade"))
         plan = await declare_fleet(application, settings, fleet)
         identities = None if shared is None else shared.identities
         keys = SigningKeys(settings.data, identities)
