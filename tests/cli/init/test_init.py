@@ -11,9 +11,9 @@ from forewarned.runtime.settings import load as load_settings
 from tests.cli.served import invoke
 
 CASES = [
-    *(("fleet", case) for case in FleetCase),
-    *(("agent", case) for case in AgentCase),
-    *(("settings", case) for case in SettingsCase),
+    *(("fleet", case.value) for case in FleetCase),
+    *(("agent", case.value) for case in AgentCase),
+    *(("settings", case.value) for case in SettingsCase),
 ]
 
 

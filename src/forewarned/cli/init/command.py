@@ -45,8 +45,8 @@ def init() -> None:
 @click.option(
     "--for",
     "case",
-    type=click.Choice([*FleetCase]),
-    default=FleetCase.LAPTOP,
+    type=click.Choice([case.value for case in FleetCase]),
+    default=FleetCase.LAPTOP.value,
     show_default=True,
     help="laptop: VMs to try things out with; private-cloud: real ones on your hosts.",
 )
@@ -61,8 +61,8 @@ def fleet(*, file: str, case: str) -> None:
 @click.option(
     "--for",
     "case",
-    type=click.Choice([*AgentCase]),
-    default=AgentCase.COMMAND,
+    type=click.Choice([case.value for case in AgentCase]),
+    default=AgentCase.COMMAND.value,
     show_default=True,
     help="web: HAProxy and a unit; database: PostgreSQL; kubernetes: a node of a cluster;"
     " command: programs of your own.",
@@ -78,8 +78,8 @@ def agent(*, file: str, case: str) -> None:
 @click.option(
     "--for",
     "case",
-    type=click.Choice([*SettingsCase]),
-    default=SettingsCase.EMULATOR,
+    type=click.Choice([case.value for case in SettingsCase]),
+    default=SettingsCase.EMULATOR.value,
     show_default=True,
     help="emulator: on a laptop; container: an emulator that other containers reach; service: one"
     " server for real VMs; nodes: several on one PostgreSQL.",
