@@ -13,7 +13,7 @@ from starlette.routing import compile_path
 from forewarned.console.action_forms import ACTION_FORMS
 from forewarned.console.app import PAGES, SIGN_IN_PAGES, role_needed
 from forewarned.console.context import own_path
-from forewarned.security.identities import Role
+from forewarned.security.identities import InvalidTokenError, Role
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from tests.console.console_client import ConsoleClient, assert_guarded, console_client, text_of
 from tests.control.access_setup import PEOPLE, token_of
@@ -440,3 +440,18 @@ async def test_a_cookie_or_a_token_changes_nothing_at_an_open_console(
     [event] = await console.events()
     history = await console.ask(f"/v1/history?event={event['event_id']}")
     assert {row["actor"] for row in history["history"]} == {"console"}
+
+
+async def test_an_export_ends_with_the_session_that_asked_for_it() -> None:
+    fleet = {"vms": [{"name": f"vm-{number:05}"} for number in range(1_100)]}
+    async with console_client(access="token", fleet=fleet) as console:
+        await sign_in(console, Role.READER)
+        whole = await console.http.get("/history.jsonl")
+        console.door.roster.revokes = True
+
+        # What has been sent has been: the answer breaks off, and clients see that it is not whole.
+        with pytest.raises(RuntimeError, match="response already started") as broken_off:
+            await console.http.get("/history.jsonl")
+
+    assert isinstance(broken_off.value.__cause__, InvalidTokenError)
+    assert whole.text.count("\n") >= 1_100
