@@ -10,6 +10,7 @@ _TEMPLATE: Final = "tests/service/subscriptions/test_template.py"
 _OUTBOX: Final = "tests/storage/test_contract_outbox.py"
 _DELIVERIES: Final = "tests/storage/test_contract_subscriptions.py"
 _KILLED: Final = "tests/publishing/test_publisher_killed.py"
+_PUBLISHER: Final = "tests/publishing/test_publisher.py"
 
 PUBLISHING: Final = (
     Mutant(
@@ -43,6 +44,22 @@ PUBLISHING: Final = (
         new="if not standing.resumes:",
         breaks="I23: what a killed node was delivering waits until its claims are over",
         tests=(_KILLED,),
+    ),
+    Mutant(
+        name="places-for-the-idle",
+        file="publishing/turn.py",
+        old="[name for name in active if name in due]",
+        new="active",
+        breaks="with many subscriptions, one that has a message waits until it is its turn",
+        tests=(_PUBLISHER,),
+    ),
+    Mutant(
+        name="day-spent-in-a-pause",
+        file="service/subscriptions/subscriptions.py",
+        old="                tx.requeue(name)",
+        new="                pass",
+        breaks="what was kept during a long pause is given up at the first failure",
+        tests=(_PUBLISHER,),
     ),
     Mutant(
         name="mapped-address-unseen",
