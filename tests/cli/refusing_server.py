@@ -47,7 +47,7 @@ def refusing_server(
             self.end_headers()
             self.wfile.write(body.encode())
 
-        do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815  # the library's names
+        do_PUT = do_PATCH = do_POST = do_DELETE = do_GET  # noqa: N815  # the library's names
 
         @override
         def log_message(self, format: str, *args: object) -> None:

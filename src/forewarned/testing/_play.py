@@ -1,12 +1,11 @@
 """Playing scenario files in a test."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from forewarned.sandbox.namespace import NamespaceError
 from forewarned.scenarios.account import account
-from forewarned.scenarios.examination import Examinee, examine
 from forewarned.scenarios.file import ScenarioFileError, load
 from forewarned.scenarios.handlers.command import CommandLine
 from forewarned.scenarios.model import Scenario
@@ -53,6 +52,12 @@ async def play_file(
 
 
 async def _play_program(scenario: Scenario, words: Sequence[str], patience: float) -> Report:
+    if sys.platform == "win32":
+        raise RuntimeError("a program can't be played on Windows: play a function, or use Linux")
+    # What runs programs needs what Windows lacks, and functions are played there too.
+    from forewarned.sandbox.namespace import NamespaceError  # noqa: PLC0415
+    from forewarned.scenarios.examination import Examinee, examine  # noqa: PLC0415
+
     command = CommandLine(words=words)
     # Not by whether this machine allows namespaces: a test is to do the same on all.
     examinee = Examinee(command=command, is_isolated=not command.has_endpoint)
