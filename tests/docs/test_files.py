@@ -15,6 +15,7 @@ from forewarned.runtime.settings import SETTINGS
 from forewarned.runtime.settings import load as load_settings
 from forewarned.scenarios.file import load as load_scenario
 from forewarned.security.principals import parse as parse_principals
+from forewarned.testing import ScheduledEventsService
 from tests.docs.pages import Block, blocks
 
 TOML: Final = [block for block in blocks() if block.language == "toml"]
@@ -111,3 +112,18 @@ def test_there_are_files_to_check() -> None:
 def test_a_mistake_in_a_file_would_be_noticed(tmp_path: Path) -> None:
     with pytest.raises(FleetFileError, match="adress"):
         read_startup('[[vms]]\nname = "web"\nadress = "10.0.0.1"\n', tmp_path)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [each for each in PYTHON if each.page in {"index.md", "install.md"}],
+    ids=lambda block: block.place,
+)
+def test_the_first_test_that_a_reader_writes_passes(
+    block: Block, scheduled_events: ScheduledEventsService
+) -> None:
+    module: dict[str, Any] = {}
+    exec(block.text, module)  # noqa: S102 - a file of our own pages
+    [test] = [each for name, each in module.items() if name.startswith("test_")]
+
+    test(scheduled_events)
