@@ -9,6 +9,7 @@ import click
 import pytest
 
 from forewarned.cli import cli
+from forewarned.runtime.settings import SETTINGS
 from tests.docs.pages import PAGES, ROOT, Block, blocks, prose
 
 LANGUAGES: Final = {"", "sh", "console", "yaml", "groovy", "ini"}
@@ -20,6 +21,7 @@ _PROGRAM: Final = re.compile(
 _INLINE: Final = re.compile(r"`(?:\.venv/bin/)?(forewarned [a-z][^`]*)`")
 # A word in capitals, dots or braces stands for something that the reader has to put there.
 _PLACEHOLDER: Final = re.compile(r"…|\.\.\.|^[A-Z]+$|[{<]")
+_TAKE_SETTINGS: Final = {"serve", "settings", "doctor"}
 _README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -84,18 +86,21 @@ def mistake(words: list[str], *, whole: bool) -> str | None:
 def _bad_value(
     command: click.Command, context: click.Context, values: dict[str, object], *, whole: bool
 ) -> str | None:
+    settings = {each.name: each for each in SETTINGS} if command.name in _TAKE_SETTINGS else {}
     for parameter in command.params:
         value = values.get(str(parameter.name))
         is_given = value not in (None, (), []) and "UNSET" not in repr(value)
         if whole and parameter.required and not is_given:
             return f"{parameter.name} is missing"
-        if is_given and isinstance(parameter.type, click.Choice) and isinstance(value, str):
-            if _PLACEHOLDER.search(value):
-                continue
-            try:
+        if not is_given or not isinstance(value, str) or _PLACEHOLDER.search(value):
+            continue
+        try:
+            if isinstance(parameter.type, click.Choice):
                 parameter.type.convert(value, parameter, context)
-            except click.UsageError as error:
-                return error.format_message()
+            elif setting := settings.get(str(parameter.name)):
+                setting.parse(value)
+        except (click.UsageError, ValueError) as error:
+            return f"{parameter.name}: {error}"
     return None
 
 
@@ -145,6 +150,7 @@ def test_every_command_in_a_sentence_exists_and_has_these_flags() -> None:
         "forewarned schedule reboot --machine web",
         "forewarned schedule reboot",
         "forewarned init agent --for toaster",
+        "forewarned serve --rate-limit 5",
         'eval "$(forewarned env azz)"',
     ],
 )
