@@ -2,15 +2,19 @@
 on standard output. `apprise` starts it.
 
 Where it may connect to is checked by an audit hook, which sees the address that a socket is given:
-no plugin gets around that, and what a name resolves to a moment later does not matter (S1).
+no plugin gets around that, and what a name resolves to a moment later does not matter (S1). The
+same hook lets it open nothing but Python's own files: there are plugins that send a file whose name
+is in the URL.
 """
 
 import json
 import logging
+import mimetypes
+import os
 import re
 import sys
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from typing_extensions import override
 
@@ -20,6 +24,9 @@ _CONNECTING: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendm
 _STARTING: Final = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork"}
 )
+_LOGGING: Final = frozenset({"syslog.openlog", "syslog.syslog"})
+_FILES: Final = frozenset({"template", "keyfile", "subfile", "pgpkey"})
+"""What plugins call files in a URL. Some have ids of templates, which have no slash."""
 _SHORTEST_SECRET: Final = 3
 
 
@@ -28,12 +35,18 @@ class _Fence:
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
+        self._own = (*map(os.path.realpath, [*filter(None, sys.path), *mimetypes.knownfiles]),)
         self.refused = ""
 
     # Any: arguments of whatever event.
     def hook(self, event: str, args: tuple[Any, ...]) -> None:
         if event in _CONNECTING:
             why = self._why_not(args[1])
+        elif event == "open":
+            self._refuse_file(args[0])
+            return
+        elif event in _LOGGING:
+            why = "it is on this machine"
         elif event in _STARTING:
             why = "it wanted to run a program"
         else:
@@ -41,6 +54,13 @@ class _Fence:
         if why is not None:
             self.refused = self.refused or why
             raise PermissionError(why)
+
+    def _refuse_file(self, path: object) -> None:
+        """Not remembered: some look for files, such as `.netrc`, that they do without."""
+        if isinstance(path, str | bytes | os.PathLike):
+            name = os.path.realpath(os.fsdecode(path))
+            if not any(name == own or name.startswith(f"{own}{os.sep}") for own in self._own):
+                raise PermissionError("it may open no files")
 
     def _why_not(self, address: object) -> str | None:
         if address is None:  # a socket that is connected already
@@ -83,14 +103,16 @@ def main(order: dict[str, Any]) -> str:
         async_mode=False,
     )
     service = apprise.Apprise(asset=asset)
-    if not service.add(order["url"]):
+    fence = None
+    if order["reach"] is not None:
+        if _names_file(order["url"]):
+            return "its URL names a file of this machine, which is not allowed: omit it"
+        fence = _Fence(Reach(order["reach"]))
+        sys.addaudithook(fence.hook)
+    if not service.add(order["url"]) and not (fence and fence.refused):
         return "Apprise can't use this URL: see its list of services for what it must look like"
     if order["mode"] == "check":
         return ""
-    fence = None
-    if order["reach"] is not None:
-        fence = _Fence(Reach(order["reach"]))
-        sys.addaudithook(fence.hook)
     # As text: whatever an event says is then no link and no mention in a chat (S15).
     sent = service.notify(
         title=order["title"], body=order["body"], body_format=apprise.NotifyFormat.TEXT
@@ -98,6 +120,12 @@ def main(order: dict[str, Any]) -> str:
     if fence is not None and fence.refused:
         return f"its address is not a place to send to: {fence.refused}"
     return "" if sent else without(order["url"], lines.last or "it has not taken the message")
+
+
+def _names_file(url: str) -> bool:
+    """Whether it is there must not be found out either."""
+    given = parse_qsl(urlsplit(url).query)
+    return any(key.lower() in _FILES and "/" in value for key, value in given)
 
 
 def without(url: str, text: str) -> str:

@@ -3,6 +3,7 @@
 import sys
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -91,6 +92,42 @@ async def test_where_it_may_go_is_limited_for_apprise_too() -> None:
     assert outcome.reason.startswith("json://…: its address is not a place to send to: ")
     assert outcome.reason.endswith("is this machine's own")
     assert receiver.received == []
+
+
+@pytest.mark.parametrize("content", ["a secret", '{"type": "message", "attachments": [{}]}', None])
+async def test_a_url_can_t_name_a_file_of_the_server_or_find_out_whether_it_is_there(
+    tmp_path: Path, content: str | None
+) -> None:
+    """Some of Apprise's plugins would send it."""
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_text(content)
+    workflow = f"workflows://127.0.0.1:9/{'a' * 32}/{'b' * 43}/?template={file}"
+
+    outcome = await deliver(workflow)
+
+    assert outcome == Later(
+        reason="workflows://…: its URL names a file of this machine, which is not allowed: omit it"
+    )
+
+
+async def test_a_file_that_is_named_in_another_way_is_not_opened(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("a secret")
+    name = quote(quote(str(file), safe=""), safe="")
+
+    outcome = await deliver(f"workflows://127.0.0.1:9/{'a' * 32}/{'b' * 43}/?template={name}")
+
+    assert isinstance(outcome, Later)
+    assert outcome.reason.endswith("could not be read.")
+
+
+async def test_this_machine_s_own_log_is_no_place_to_send_to() -> None:
+    outcome = await deliver("syslog://")
+
+    assert outcome == Later(
+        reason="syslog://…: its address is not a place to send to: it is on this machine"
+    )
 
 
 async def test_one_that_never_answers_is_ended_at_the_limit() -> None:
