@@ -26,7 +26,7 @@ PUBLISHING: Final = (
         file="storage/relational/subscriptions.py",
         old="THEN NULL ELSE :now END)",
         new="THEN :now ELSE :now END)",
-        breaks="a message of a scope is delivered while the one before it is under way",
+        breaks="Decision 0048: a message is delivered while the one before it is under way",
         tests=(_DELIVERIES,),
     ),
     Mutant(
@@ -34,7 +34,7 @@ PUBLISHING: Final = (
         file="storage/relational/subscriptions.py",
         old="{_DELIVERIES} WHERE claimed_by = ?",
         new="{_DELIVERIES} WHERE claimed_by >= ?",
-        breaks="an attempt counts although another node has taken the message over",
+        breaks="Decision 0048: an attempt counts although another node has taken the message over",
         tests=(_DELIVERIES, _KILLED),
     ),
     Mutant(
@@ -50,7 +50,7 @@ PUBLISHING: Final = (
         file="publishing/turn.py",
         old="[name for name in active if name in due]",
         new="active",
-        breaks="with many subscriptions, one that has a message waits until it is its turn",
+        breaks="Decision 0048: among many subscriptions, one with a message waits for minutes",
         tests=(_PUBLISHER,),
     ),
     Mutant(
@@ -58,7 +58,7 @@ PUBLISHING: Final = (
         file="service/subscriptions/subscriptions.py",
         old="                tx.requeue(name)",
         new="                pass",
-        breaks="what was kept during a long pause is given up at the first failure",
+        breaks="Decision 0048: what was kept during a long pause is given up at the first failure",
         tests=(_PUBLISHER,),
     ),
     Mutant(
