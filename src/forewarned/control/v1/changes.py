@@ -83,6 +83,8 @@ class Changes:
         self.beat = beat
         self.told: str | None = None
         """The position in history up to which changes were told; None before anyone watched."""
+        self.telling: asyncio.Task[None] | None = None
+        """What reads changes that are to be told next, where that takes time."""
 
     @property
     def watchers(self) -> int:
@@ -104,6 +106,11 @@ class Changes:
             self.told = new[-1][0]
         elif new:
             self.show([Told(position, views.change(fact)) for position, fact in new])
+
+    async def all_told(self) -> None:
+        """Return once that is told of which this process knows now."""
+        if self.telling is not None:
+            await asyncio.wait([self.telling])
 
     def show(self, shown: Sequence[Told]) -> None:
         messages = [message(each.change.action, each.change, each.position) for each in shown]

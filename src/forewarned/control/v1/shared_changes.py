@@ -23,16 +23,15 @@ class SharedChanges:
         self._changes = changes
         self._engine = engine
         self._untold: list[HistoryRow] = []
-        self._telling: asyncio.Task[None] | None = None
         self._gaps = 0
 
     def hear_history(self, rows: Sequence[HistoryRow]) -> None:
-        if not self._changes.watchers and not self._untold and self._telling is None:
+        if not self._changes.watchers and not self._untold and self._changes.telling is None:
             self._changes.told = rows[-1].position
             return
         self._untold += rows
-        if self._telling is None:
-            self._telling = asyncio.create_task(self._tell(), name="changes")
+        if self._changes.telling is None:
+            self._changes.telling = asyncio.create_task(self._tell(), name="changes")
 
     def hear_gap(self) -> None:
         self._gaps += 1
@@ -57,7 +56,7 @@ class SharedChanges:
             self._untold.clear()
             self._changes.drop_all("the store is unavailable", told=last)
         finally:
-            self._telling = None
+            self._changes.telling = None
 
 
 async def told(engine: Engine, rows: Sequence[HistoryRow]) -> list[Told]:

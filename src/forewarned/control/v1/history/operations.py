@@ -76,6 +76,7 @@ async def watch_changes(services: Services, request: Request, admitted: Admitted
     if last_id is not None:
         # The client may have been told more than this node knows, at another one.
         await services.engine.caught_up()
+        await services.changes.all_told()
     await _begin(services, services.changes)
     with ExitStack() as place:
         watcher = place.enter_context(services.changes.watch())
