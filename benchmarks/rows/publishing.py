@@ -10,12 +10,13 @@ from benchmarks.bench import Bench
 from benchmarks.figures import Line, Spread, at_most, measured, ratios
 from benchmarks.polling import Subject
 from benchmarks.rows import approvals
+from forewarned.targets.signatures import new_secret
 
-_SUBSCRIPTION = """
+_SUBSCRIPTION = f"""
 [[subscriptions]]
 name = "nobody"
-target = { kind = "webhook", url = "http://127.0.0.1:9/" }
-filter = { vms = ["none"] }
+target = {{ kind = "webhook", url = "http://127.0.0.1:9/", secrets = ["{new_secret(bytes(32))}"] }}
+filter = {{ vms = ["none"] }}
 """
 
 
