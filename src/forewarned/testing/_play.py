@@ -1,6 +1,5 @@
 """Playing scenario files in a test."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,12 +51,14 @@ async def play_file(
 
 
 async def _play_program(scenario: Scenario, words: Sequence[str], patience: float) -> Report:
-    if sys.platform == "win32":
-        raise RuntimeError("a program can't be played on Windows: play a function, or use Linux")
-    # What runs programs needs what Windows lacks, and functions are played there too.
-    from forewarned.sandbox.namespace import NamespaceError  # noqa: PLC0415
-    from forewarned.scenarios.examination import Examinee, examine  # noqa: PLC0415
-
+    try:
+        # What runs programs needs what Windows lacks, and functions are played there too.
+        from forewarned.sandbox.namespace import NamespaceError  # noqa: PLC0415
+        from forewarned.scenarios.examination import Examinee, examine  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise RuntimeError(
+            f"programs can't be played on this system ({error}): play a function, or use Linux"
+        ) from error
     command = CommandLine(words=words)
     # Not by whether this machine allows namespaces: a test is to do the same on all.
     examinee = Examinee(command=command, is_isolated=not command.has_endpoint)
