@@ -15,7 +15,7 @@ from typing import Final
 from forewarned.core.model import Publishing
 from forewarned.publishing.shapes import cloudevents, event_grid, short_text
 from forewarned.service.subscriptions.content import samples
-from forewarned.service.subscriptions.model import Message, message_id
+from forewarned.service.subscriptions.model import Message
 from forewarned.service.subscriptions.tables import AppriseTable, ShapeTable, WebhookTable
 from forewarned.service.subscriptions.template import TextTemplate
 from forewarned.targets.signatures import new_secret, parse_secret, signed
@@ -52,7 +52,6 @@ def message() -> Message:
     )
     return replace(
         first,
-        id=message_id(41, first.status, event.id, AT),
         number=41,
         at=AT,
         event=event,

@@ -11,7 +11,6 @@ from forewarned.service.subscriptions.model import (
     PublishedStatus,
     Subscription,
     SubscriptionState,
-    message_id,
 )
 from forewarned.service.subscriptions.targets import Shape, TargetSpec, Webhook
 from tests.builders import NOON, an_event
@@ -30,7 +29,6 @@ def a_message(
 ) -> Message:
     event = event or an_event()
     return Message(
-        id=message_id(number, status, event.id, at),
         number=number,
         status=status,
         at=at,

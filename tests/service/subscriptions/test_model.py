@@ -8,7 +8,6 @@ from forewarned.service.subscriptions.model import (
     STATUS_OF,
     Filter,
     PublishedStatus,
-    message_id,
 )
 from forewarned.service.subscriptions.targets import Shape, ShapeName
 from tests.builders import NOON, SECOND, A, B, an_event
@@ -71,14 +70,15 @@ def test_statuses_are_named_after_the_transitions_they_tell_of() -> None:
 
 def test_an_id_is_the_same_for_the_same_message_and_for_no_other() -> None:
     status = PublishedStatus.STARTED
-    id_ = message_id(1, status, A, NOON)
+    one, other = an_event(A), an_event(B)
+    id_ = a_message(status, event=one).id
 
-    assert id_ == message_id(1, status, A, NOON)
+    assert id_ == a_message(status, event=one).id
     assert id_ not in {
-        message_id(2, status, A, NOON),
-        message_id(1, PublishedStatus.STALLED, A, NOON),
-        message_id(1, status, B, NOON),
-        message_id(1, status, A, NOON + SECOND),
+        a_message(status, event=one, number=2).id,
+        a_message(PublishedStatus.STALLED, event=one).id,
+        a_message(status, event=other).id,
+        a_message(status, event=one, at=NOON + SECOND).id,
     }
 
 

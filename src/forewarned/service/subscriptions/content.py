@@ -67,7 +67,6 @@ def samples() -> Iterator[Message]:
     for number, status in enumerate(PublishedStatus, 1):
         is_open = status in _OPEN
         yield Message(
-            id=f"00000000-0000-4000-8000-{number:012}",
             number=number,
             status=status,
             at=_SAMPLE_AT,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from forewarned.core.copying import replace
-from forewarned.core.ids import ScopeId
+from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Actor
 from forewarned.service.engine import Engine
 from forewarned.service.ports import Snapshot, Transaction
@@ -257,12 +257,16 @@ class Subscriptions:
         about = f"This is a test of the subscription {subscription.name}. No VM is affected."
         return replace(
             sample,
-            id=self._new_id(),
             number=0,
             at=now,
             scope_id=ScopeId("test"),
+            # An event of its own, so that receivers don't take the message for one they had.
             event=replace(
-                sample.event, id=sample.event.id, created_at=now, not_before=now, description=about
+                sample.event,
+                id=EventId(self._new_id().upper()),
+                created_at=now,
+                not_before=now,
+                description=about,
             ),
             actor=by.name,
             publishing=replace(sample.publishing, enabled=True),

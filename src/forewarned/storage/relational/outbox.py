@@ -21,7 +21,6 @@ from forewarned.service.subscriptions.model import (
     STATUS_OF,
     Message,
     PublishedStatus,
-    message_id,
 )
 from forewarned.storage.diff import fold
 from forewarned.storage.relational.changes import Written
@@ -116,11 +115,10 @@ def _resource_id(binding: Binding) -> str:
 
 
 def to_message(row: FoundRow) -> Message:
-    content, number = _decode(row["content"]), int(row["number"])
+    content = _decode(row["content"])
     event, place = content.event, content.place or _NOWHERE
     return Message(
-        id=message_id(number, content.status, event.id, content.at),
-        number=number,
+        number=int(row["number"]),
         status=content.status,
         at=content.at,
         scope_id=ScopeId(row["scope_id"]),
