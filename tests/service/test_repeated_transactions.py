@@ -33,6 +33,7 @@ from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transacti
 from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
 from forewarned.service.sources.intake import SourceReport, Sources
 from forewarned.service.sources.listing import ListedVm, Listing
+from forewarned.service.subscriptions.earlier_policies import take_over_policies
 from forewarned.service.subscriptions.model import Filter
 from forewarned.service.subscriptions.subscriptions import Declared, Subscriptions
 from forewarned.service.subscriptions.targets import Webhook
@@ -184,6 +185,7 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
         yield result
     async for result in every_word_on_a_source(use_cases.sources, world.clock):
         yield result
+    await take_over_policies(use_cases.engine, by=OPERATOR)
     async for result in every_word_on_a_subscription(use_cases.subscriptions):
         yield result
     use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
@@ -244,6 +246,7 @@ async def every_word_on_a_subscription(subscriptions: Subscriptions) -> AsyncIte
     await subscriptions.replace_secret("ops", by=OPERATOR)
     yield await subscriptions.change("ops", target=hook, by=OPERATOR)
     yield await subscriptions.pause("ops", by=OPERATOR)
+    yield await subscriptions.resume("ops", by=OPERATOR)
     yield await subscriptions.redeliver("ops", by=OPERATOR)
     await subscriptions.remove("ops", by=OPERATOR)
     await subscriptions.keep([Declared(name="kept", target=hook)], by=OPERATOR)
