@@ -30,7 +30,9 @@ def install(packages: dict[str, str], console: Console) -> None:
     if not missing:
         return
     names = " ".join(missing)
-    command = _as_root(["apt-get", "install", "--yes", "--no-install-recommends", *missing])
+    # Something else on this machine may be installing as well.
+    patient = ["apt-get", "-o", "DPkg::Lock::Timeout=240"]
+    command = _as_root([*patient, "install", "--yes", "--no-install-recommends", *missing])
     if command is None:
         console.print(f"missing: {names}. apt-get, or the right to use it, is missing as well.")
         return

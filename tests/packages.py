@@ -54,12 +54,21 @@ def install(package: str) -> None:
     # Workers of one test run would be in each other's way.
     with (Path(tempfile.gettempdir()) / "forewarned-tests-apt.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(
-            ["apt-get", "install", "--yes", "--no-install-recommends", package],
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            capture_output=True,
-            check=False,
-        )
+        # Lists of packages may be old, or absent from a container.
+        if not _apt_get("install", "--yes", "--no-install-recommends", package):
+            _apt_get("update")
+            _apt_get("install", "--yes", "--no-install-recommends", package)
+
+
+def _apt_get(*arguments: str) -> bool:
+    done = subprocess.run(
+        # Something else on this machine may be installing as well.
+        ["apt-get", "-o", "DPkg::Lock::Timeout=300", *arguments],
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
 
 
 def give_up(reason: str) -> NoReturn:
