@@ -24,9 +24,17 @@ NODES: Final = (
     Mutant(
         name="never-forgotten",
         file="metadata/http/barrier.py",
-        old="self.lately, self._before = set(), self.lately",
-        new="pass",
+        old="set(), self._lately if since < REMEMBERED else set()",
+        new="self._lately, self._before",
         breaks="I7: a VM that was served long ago, and elsewhere since, does not wait",
+        tests=("tests/metadata/http/test_barrier.py",),
+    ),
+    Mutant(
+        name="known-for-ever",
+        file="metadata/http/barrier.py",
+        old="            self._follower()\n",
+        new="",
+        breaks="I7: a VM that was served long ago on a kept connection does not wait",
         tests=("tests/metadata/http/test_barrier.py",),
     ),
     Mutant(

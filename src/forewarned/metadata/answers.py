@@ -8,6 +8,7 @@ import asyncio
 import logging
 import math
 from http import HTTPStatus
+from math import inf
 from typing import Final
 
 from forewarned.core.errors import RefusalError, UnknownEventError
@@ -78,10 +79,14 @@ class Answers:
         self._issuer = issuer
         self._readiness = readiness
         self._first_call_delay = options.first_call_delay
+        self._review_at = inf
+        """When to see whether pages may still be shown: at a node among several only."""
 
     def at_once(self, request: RoutedRequest, peer: Peer, now: float) -> Response | None:
         """None if the answer needs the store (call `later`); NOT_YET for a poll that waits."""
         try:
+            if now >= self._review_at:
+                self._review(now)
             # The caller is looked up once per connection, and again when the fleet has changed.
             if request.vm is None and peer.generation == self._directory.generation:
                 caller = peer.caller
@@ -101,17 +106,25 @@ class Answers:
             if not isinstance(operation, ReadEvents):
                 return _for_any_caller(request)
             if caller is None:
-                return errors.refused(self._identity.refusal(peer, request.vm))
+                return self._unknown(request, peer)
             if request.vm is not None:
-                return self._read(operation, caller, self._board.page(caller.scope_id))
+                page = self._board.page(caller.scope_id)
+                return self._withheld(caller, peer) or self._read(operation, caller, page)
             # The page is remembered as well, until the Board has changed.
             if peer.page_generation != self._board.generation:
-                peer.page = self._board.page(caller.scope_id)
-                peer.page_generation = self._board.generation
+                return self._look_up(operation, caller, peer)
             return self._read(operation, caller, peer.page)
         except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
             _log.exception("a request failed")
             return errors.refused(errors.FAILED, is_head=request.is_head)
+
+    def _look_up(self, operation: ReadEvents, caller: Caller, peer: Peer) -> Response | None:
+        withheld = self._withheld(caller, peer)
+        if withheld is not None:
+            return withheld
+        peer.page = self._board.page(caller.scope_id)
+        peer.page_generation = self._board.generation
+        return self._read(operation, caller, peer.page)
 
     def _read(
         self, operation: ReadEvents, caller: Caller, page: Page[Rendered] | None
@@ -133,6 +146,17 @@ class Answers:
             return rendered.unmodified
         self._counts.documents += 1
         return rendered.document
+
+    def _review(self, now: float) -> None:
+        """Called with the first request after `_review_at`."""
+
+    def _unknown(self, request: RoutedRequest, peer: Peer) -> Response:
+        """The answer to a caller that is no VM of the fleet."""
+        return errors.refused(self._identity.refusal(peer, request.vm))
+
+    def _withheld(self, caller: Caller, peer: Peer) -> Response | None:  # noqa: ARG002
+        """What to answer instead of a document that the caller must not be shown yet."""
+        return None
 
     def _note(self, page: Page[Rendered], caller: Caller) -> None:
         page.last_read = self._date_line.text

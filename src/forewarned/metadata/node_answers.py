@@ -10,7 +10,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from forewarned.metadata import errors
-from forewarned.metadata.answers import NOT_YET, UNAVAILABLE, Answers, too_many
+from forewarned.metadata.answers import NOT_YET, UNAVAILABLE, Answers
 from forewarned.metadata.http.barrier import LONGEST_WAIT, Barrier
 from forewarned.metadata.http.peers import Peer
 from forewarned.metadata.http.responses import Response
@@ -30,36 +30,26 @@ class NodeAnswers(Answers):
     ) -> None:
         super().__init__(**others)
         self._barrier = barrier
-        # `super()` for each poll would cost as much as the look-up.
-        self._at_once = super().at_once
+        # Connections look their page up anew, and so ask the barrier whether they may.
+        barrier.follow(self._board.turn)
         self._review_at = -inf
 
     @override
-    def at_once(self, request: RoutedRequest, peer: Peer, now: float) -> Response | None:
-        if now >= self._review_at:
-            self._review_at = now + _REVIEW_EVERY
-            self._barrier.review()
-        # Nearly every poll ends here: of a VM that was served a moment ago.
-        if (
-            request.vm is None
-            and peer.generation == self._directory.generation
-            and (caller := peer.caller) is not None
-            and caller.name in self._barrier.lately
-        ):
-            return self._at_once(request, peer, now)
-        if isinstance(request.operation, ReadEvents):
-            caller = self._identity.caller(peer, request.vm)
-            is_kept = peer.page is not None
-            if caller is None or not self._barrier.knows(caller.name, is_kept=is_kept):
-                return self._first(request, caller, now)
-        return self._at_once(request, peer, now)
+    def _review(self, now: float) -> None:
+        self._review_at = now + _REVIEW_EVERY
+        self._barrier.review()
 
-    def _first(self, request: RoutedRequest, caller: Caller | None, now: float) -> Response:
-        """Also for unknown callers: another node may just have bound them to their address."""
-        if caller is not None and self._rate_limit is not None:
-            wait = self._rate_limit.take(self._rate_limit.bucket(caller.name), now)
-            if wait:
-                return too_many(wait, request)
+    @override
+    def _unknown(self, request: RoutedRequest, peer: Peer) -> Response:
+        # Another node may just have bound them to their address.
+        return self._first()
+
+    @override
+    def _withheld(self, caller: Caller, peer: Peer) -> Response | None:
+        is_kept = peer.page is not None
+        return None if self._barrier.knows(caller.name, is_kept=is_kept) else self._first()
+
+    def _first(self) -> Response:
         return UNAVAILABLE if self._barrier.is_stale else NOT_YET
 
     @override

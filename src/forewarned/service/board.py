@@ -56,7 +56,7 @@ class Board(Generic[Rendered]):
         self._pages: dict[ScopeId, Page[Rendered]] = {}
         self._watchers: list[Callable[[ScopeId], None]] = []
         self.generation = 0
-        """Moves whenever any page may have changed."""
+        """Moves whenever any page may have changed, or who may be shown it."""
         self.page: Callable[[ScopeId], Page[Rendered] | None] = self._pages.get
         """None if the Board has no document: answer 503 then, never an empty document."""
 
@@ -69,6 +69,10 @@ class Board(Generic[Rendered]):
         if shown is not None and _is_news(shown, page):
             for watcher in self._watchers:
                 watcher(content.scope_id)
+
+    def turn(self) -> None:
+        """Make readers that remember their page look it up anew."""
+        self.generation += 1
 
     def pages(self) -> dict[ScopeId, Page[Rendered]]:
         """A copy: the pages as they are now."""

@@ -153,7 +153,8 @@ async def test_a_vm_that_has_not_been_served_for_a_while_waits_again(
 
     await asked(at, poll)
     await kept.send(get())
-    await until(lambda: len(at.server.context.waiting) == 2)
+    async with asyncio.timeout(10):
+        await until(lambda: len(at.server.context.waiting) == 2)
 
 
 async def test_a_vm_at_the_address_of_another_is_not_taken_for_it(

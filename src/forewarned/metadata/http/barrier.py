@@ -33,12 +33,12 @@ class Barrier:
         self.now = now
         self._remembers_vms = balancing is Balancing.STICKY
         self._watcher: Callable[[float], None] = lambda _: None
+        self._follower: Callable[[], None] = lambda: None
         self._began = 0
         self._heard_at = self._turned_at = now()
-        # Of two sets the younger takes in names and the older is dropped whole: to note the time of
-        # each poll would cost more than to look a name up.
-        self.lately: set[ResourceName] = set()
-        """VMs that may be answered at once. Others may be too: `knows` says."""
+        # Of two sets the younger takes in names and the older is dropped whole: a name is noted
+        # once until then, and not the time of each poll.
+        self._lately: set[ResourceName] = set()
         self._before: set[ResourceName] = set()
         self.is_stale = False
         """Whether nothing has been heard of the store for too long. Moves with `review` only."""
@@ -51,6 +51,10 @@ class Barrier:
         self._watcher = watcher
         self._heard_at = self.now()
 
+    def follow(self, follower: Callable[[], None]) -> None:
+        """Call the follower whenever VMs may have been forgotten: `knows` must be asked again."""
+        self._follower = follower
+
     def fresh(self, began: int) -> None:
         """Everything that was committed before this instant has been shown."""
         self._began = began
@@ -62,19 +66,22 @@ class Barrier:
         return arrived < self._began
 
     def knows(self, name: ResourceName, *, is_kept: bool) -> bool:
-        """Whether the VM may be answered at once; `is_kept` where this connection was served."""
-        if name in self.lately:
+        """Whether the VM may be answered at once; `is_kept` where this connection was served.
+
+        A connection may rely on the answer until the follower is called.
+        """
+        if name in self._lately:
             return True
         if not self._remembers_vms:
             return is_kept
         if name in self._before or (is_kept and self.is_stale):
-            self.lately.add(name)
+            self._lately.add(name)
             return True
         return False
 
     def served(self, name: ResourceName) -> None:
         if self._remembers_vms:
-            self.lately.add(name)
+            self._lately.add(name)
 
     def review(self) -> None:
         """See whether time has run out. To be called several times a second."""
@@ -83,7 +90,8 @@ class Barrier:
         if since >= REMEMBERED // 2:
             self._turned_at = now
             # A process that stood still for long remembers nobody: they have read elsewhere.
-            self.lately, self._before = set(), self.lately if since < REMEMBERED else set()
+            self._lately, self._before = set(), self._lately if since < REMEMBERED else set()
+            self._follower()
         was_stale, self.is_stale = self.is_stale, now - self._heard_at >= STALE_AFTER
         if self.is_stale and not was_stale:
             _log.warning(
