@@ -15,6 +15,8 @@ from forewarned.service.ports import Store
 from forewarned.storage import SqliteStore
 from tests.bases import a_store, own_actuator
 from tests.builders import NOON, a_node_record
+from tests.simulation.store.server import SimulatedServer
+from tests.simulation.store.store import SimulatedStore
 
 if TYPE_CHECKING:
     from forewarned.storage.postgres.store import PostgresStore
@@ -62,13 +64,26 @@ def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore"
     )
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def simulated_store(clock: VirtualClock) -> SimulatedStore:
+    """What `make simulate` runs the service on."""
+    server = SimulatedServer(
+        clock.now,
+        next_wake=partial(lifecycle.next_wake, rules=Rules()),
+        actuator_of=own_actuator,
+    )
+    return SimulatedStore(server, a_node_record())
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres", "simulated"])
 async def store(
     request: pytest.FixtureRequest, memory: SqliteStore, sqlite: OpenSqlite, clock: VirtualClock
 ) -> AsyncIterator[Store]:
     if request.param == "postgres":
         async with postgres_store(request.getfixturevalue("database"), clock) as shared:
             yield shared
+    elif request.param == "simulated":
+        async with simulated_store(clock) as simulated:
+            yield simulated
     else:
         async with memory if request.param == "memory" else sqlite() as opened:
             yield opened

@@ -1,0 +1,74 @@
+"""An event loop in virtual time: when nothing is left to do, it is the time of the next timer.
+
+Invariant: nothing outside can be waited for. There are no sockets, threads or signals, so the same
+program does the same in each run. Callbacks run in the order in which they were asked for, as
+asyncio promises: what may happen in any order is left to chance by what it waits for.
+"""
+
+import asyncio
+from collections.abc import Callable
+from math import ceil
+from typing import Any, TypeVarTuple
+
+from typing_extensions import override
+
+Ts = TypeVarTuple("Ts")
+
+_MICROS = 1_000_000
+
+
+class NothingLeftError(Exception):
+    """Everybody waits, and no timer is set: nothing would ever happen again."""
+
+
+class _Selector:
+    """Where a real loop waits for sockets."""
+
+    def __init__(self) -> None:
+        self.micros = 0
+
+    def select(self, timeout: float | None) -> list[Any]:
+        if timeout is None:
+            raise NothingLeftError
+        # Up, or the timer that is waited for would not be due yet.
+        self.micros += ceil(timeout * _MICROS - 0.001)
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = _Selector()
+        self.failures: list[dict[str, Any]] = []
+        """What asyncio could tell nobody: exceptions of callbacks, and of tasks that are gone."""
+        self.set_exception_handler(lambda _, context: self.failures.append(context))
+
+    @property
+    def micros(self) -> int:
+        """Since the loop was made."""
+        return self._selector.micros
+
+    @override
+    def time(self) -> float:
+        return self._selector.micros / _MICROS
+
+    def _process_events(self, _: object) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    @override
+    def run_in_executor(
+        self, executor: object, func: Callable[[*Ts], Any], *args: *Ts
+    ) -> "asyncio.Future[Any]":
+        """At once, and in this thread."""
+        done = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001  # told to the caller
+            done.set_exception(error)
+        return done

@@ -1,0 +1,1 @@
+"""A store with PostgreSQL's visible semantics, in memory and in one thread."""

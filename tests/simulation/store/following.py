@@ -1,0 +1,161 @@
+"""How a simulated node keeps up with the store: it looks when there may be something to see.
+
+A real node looks twenty times a second. Looks that find nothing change nothing but how recent what
+the node knows is, so here they are made up when someone asks for that: `look_idly`.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Final, Self
+
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.records import News, Place
+from tests.simulation.store.conditions import Conditions
+from tests.simulation.store.server import SimulatedServer
+
+LONGEST_GAP: Final = 1800.0
+"""Seconds between two looks after which everything is read anew, as `storage.postgres.follower`."""
+_SHORTEST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+_PATIENCE: Final = 1.0
+_MOST_ROWS: Final = 1_000_000
+
+
+class SimulatedFollowing:
+    def __init__(
+        self,
+        server: SimulatedServer,
+        conditions: Conditions,
+        *,
+        hear: Callable[[News], None],
+        read_anew: Callable[[], Coroutine[object, object, None]],
+        rank: Callable[[], int],
+        monotonic_ns: Callable[[], int],
+    ) -> None:
+        self._server = server
+        self._conditions = conditions
+        self._hear = hear
+        self._read_anew = read_anew
+        self._rank = rank
+        self._monotonic_ns = monotonic_ns
+        self._task: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._told = 0
+        self._last = self._last_row = self._epoch = 0
+        self.beginning = ""
+
+    async def __aenter__(self) -> Self:
+        """Raises StoreUnavailableError."""
+        await self._conditions.round_trip()
+        self._reach()
+        self._stand()
+        self._server.watch(self._woken.set)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.forget(self._woken.set)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        for _since, seen in self._waiting:
+            seen.cancel()
+
+    def go(self) -> None:
+        self._woken.set()
+        self._task = asyncio.create_task(self._run(), name="follower")
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether a look would find nothing."""
+        is_same_epoch = self._epoch == self._server.epoch == self._server.timeline
+        return is_same_epoch and self._last == self._server.number
+
+    @property
+    def lag(self) -> int:
+        self.look_idly()
+        return self._monotonic_ns() - self._told
+
+    def look_idly(self) -> int:
+        """When the last look began, with those that would have found nothing."""
+        try:
+            self._reach()
+        except StoreUnavailableError:
+            return self._told
+        if self.is_up_to_date:
+            self._told = max(self._told, self._monotonic_ns() - 1)
+        return self._told
+
+    def hint(self) -> None:
+        """Nodes are woken by all commits: hints only say how soon."""
+
+    async def caught_up(self) -> None:
+        seen = asyncio.get_running_loop().create_future()
+        self._waiting.append((self._monotonic_ns(), seen))
+        self._woken.set()
+        await asyncio.wait([seen], timeout=_PATIENCE)
+
+    # --- looks -----------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        pause = _SHORTEST_PAUSE
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            await asyncio.sleep(self._conditions.until_look())
+            try:
+                await self._look()
+            except StoreUnavailableError:
+                self._woken.set()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                pause = _SHORTEST_PAUSE
+
+    async def _look(self) -> None:
+        await self._conditions.round_trip()
+        began = self._monotonic_ns()
+        self._reach()
+        changed = self._server.since(self._last)
+        is_long_ago = began - self._told > LONGEST_GAP * 1e9 and not self.is_up_to_date
+        if self._epoch != self._server.epoch or changed is None or is_long_ago:
+            self._stand()
+            await self._read_anew()
+            self._told = began
+            return
+        snapshot = self._server.snapshot()
+        news = News(
+            pages=tuple(snapshot.page(each) for each in sorted(changed.scopes)),
+            bound=tuple(map(Place.of, snapshot.bindings_named(sorted(changed.bound)))),
+            unbound=tuple(sorted(changed.unbound)),
+            history=tuple(snapshot.history_after(self._last_row, HistoryFilter(limit=_MOST_ROWS))),
+            next_wake=snapshot.next_wake(),
+            now=snapshot.now,
+            began=began,
+            rank=self._rank(),
+        )
+        self._last, self._last_row = self._server.number, snapshot.last_change()
+        self._hear(news)
+        self._told = began
+        waiting, self._waiting = self._waiting, []
+        for since, seen in waiting:
+            if since >= began and not seen.done():
+                self._waiting.append((since, seen))
+                self._woken.set()
+            elif not seen.done():
+                seen.set_result(None)
+
+    def _stand(self) -> None:
+        """Look from here on."""
+        self._last, self._epoch = self._server.number, self._server.epoch
+        snapshot = self._server.snapshot()
+        self._last_row, self.beginning = snapshot.last_change(), snapshot.position()
+        self._told = self._monotonic_ns()
+
+    def _reach(self) -> None:
+        """Raises StoreUnavailableError."""
+        if not self._server.is_up:
+            raise StoreUnavailableError("the store does not answer")
+        self._conditions.refuse()
+        self._server.check_epoch()

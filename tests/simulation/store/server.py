@@ -1,0 +1,281 @@
+"""The simulated database server: one for all nodes, with a standby that may take over from it.
+
+A transaction function runs in one go over what is committed, and what it writes is noted and undone.
+Its rows stay locked until it commits, which is when all of it is written: so between the two other
+sessions commit what they have locked, as on PostgreSQL. Invariant: what was committed is lost only
+by `fail_over` to a standby that was behind.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.tasks import ActuatorOf
+from forewarned.service import restoration
+from forewarned.service.records import Commit
+from forewarned.storage.relational.transaction import NextWake, Publishing
+from forewarned.storage.relational.write_buffer import WriteBuffer
+from forewarned.storage.sqlite.database import SqliteDatabase
+from forewarned.storage.sqlite.reads import SqliteSnapshot
+from tests.simulation.store.database import RecordingDatabase, Written, connect, write_again
+from tests.simulation.store.locks import Key, Locks
+from tests.simulation.store.transaction import SimulatedTransaction
+
+T = TypeVar("T")
+Function = Callable[[SimulatedTransaction], T]
+
+_KEPT: Final = 5000
+"""Commits whose changes are remembered. A node that is further behind reads everything anew."""
+
+
+class SessionLostError(Exception):
+    """The server has ended the session, and rolled back what it had not committed."""
+
+
+class TakenError(Exception):
+    """Another session has meanwhile written a row of the same key."""
+
+
+class Ledger(Protocol):
+    """Takes down what really happens to the store, whoever is told of it."""
+
+    def committed(self, commit: Commit, *, decided_at: datetime, node: str) -> None: ...
+
+    def fell_back(self, number: int) -> None:
+        """Only the first so many commits are left."""
+
+
+@dataclass(slots=True)
+class Session:
+    number: int
+    node: str
+    wanted: set[Key] = field(default_factory=set)
+    """What the next run has to lock first."""
+    is_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ran(Generic[T]):
+    """A function that has run, and is not committed."""
+
+    result: T
+    transaction: SimulatedTransaction
+    written: list[Written]
+    timeline: int
+
+
+class Changed(NamedTuple):
+    """What one commit has made visible."""
+
+    scopes: frozenset[ScopeId]
+    bound: frozenset[ResourceName]
+    unbound: frozenset[ResourceName]
+
+
+class Standby(NamedTuple):
+    """A copy that no longer follows."""
+
+    rows: bytes
+    commits: int
+
+
+class SimulatedServer:
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        *,
+        next_wake: NextWake,
+        actuator_of: ActuatorOf,
+        ledger: Ledger | None = None,
+    ) -> None:
+        """`now` is the server's own clock."""
+        self.now = now
+        self.is_up = True
+        self.timeline = 1
+        self.locks = Locks()
+        self.sessions: dict[int, Session] = {}
+        self.changes: list[Changed] = []
+        self._forgotten = 0
+        """Changes before those."""
+        self._told: list[Callable[[], None]] = []
+        self._next_wake = next_wake
+        self._actuator_of = actuator_of
+        self._ledger = ledger
+        self._connection = connect()
+        self._numbers = count(1)
+        self._known_timeline = 1
+        self._standby: Standby | None = None
+
+    # --- sessions --------------------------------------------------------------------------------
+
+    def open(self, node: str) -> Session:
+        session = Session(next(self._numbers), node)
+        self.sessions[session.number] = session
+        return session
+
+    def close(self, session: Session) -> None:
+        """Rolls back what it has not committed."""
+        self.sessions.pop(session.number, None)
+        self.locks.release(session.number)
+
+    def end_sessions(self, node: str | None = None) -> None:
+        """As PostgreSQL does when it stops, or when it no longer hears of a node."""
+        for session in list(self.sessions.values()):
+            if node in {None, session.node}:
+                session.is_lost = True
+                self.close(session)
+
+    def run(self, session: Session, function: Function[T]) -> Ran[T]:
+        """Raises LockedError, SessionLostError, TakenError, and what the function raises."""
+        self._refuse_lost(session)
+        database = RecordingDatabase(self._connection)
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            buffer = WriteBuffer(database)
+            transaction = self._transaction(session, buffer)
+            buffer.begin()
+            result = function(transaction)
+            buffer.keep()
+            buffer.flush()
+        except sqlite3.IntegrityError as error:
+            raise TakenError from error
+        finally:
+            self._connection.execute("ROLLBACK")
+        return Ran(result, transaction, database.written, self.timeline)
+
+    def commit(self, session: Session, ran: Ran[T]) -> Commit:
+        """Raises SessionLostError, TakenError."""
+        self._refuse_lost(session)
+        commit = ran.transaction.commit()
+        if ran.written:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                write_again(self._connection, ran.written)
+            except sqlite3.IntegrityError as error:
+                self._connection.execute("ROLLBACK")
+                raise TakenError from error
+            self._connection.execute("COMMIT")
+        self.close(session)
+        if ran.written:
+            self._note(commit)
+            if self._ledger is not None:
+                self._ledger.committed(commit, decided_at=ran.transaction.now, node=session.node)
+            self.tell()
+        return commit
+
+    def snapshot(self) -> SqliteSnapshot:
+        return SqliteSnapshot(SqliteDatabase(self._connection), self.now())
+
+    def _transaction(self, session: Session, buffer: WriteBuffer) -> SimulatedTransaction:
+        def hold(key: Key) -> None:
+            session.wanted.add(key)
+            self.locks.take(session.number, key)
+
+        now = self.now()
+        [[is_on]] = buffer.ask("SELECT EXISTS (SELECT 1 FROM subscriptions)")
+        return SimulatedTransaction(
+            buffer,
+            now,
+            next_wake=self._next_wake,
+            actuator_of=self._actuator_of,
+            publishing=Publishing(bool(is_on), lambda: now),
+            offset=self._offset(),
+            hold=hold,
+            is_free=lambda key: self.locks.is_free(session.number, key),
+        )
+
+    def _refuse_lost(self, session: Session) -> None:
+        if session.is_lost or not self.is_up:
+            raise SessionLostError
+
+    # --- what nodes look at ----------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """Of the last commit."""
+        return self._forgotten + len(self.changes)
+
+    @property
+    def epoch(self) -> int:
+        """Moves whenever the server may have lost what was already shown."""
+        return self._known_timeline
+
+    def since(self, number: int) -> Changed | None:
+        """All that later commits have made visible; None if that is no longer known."""
+        first = number - self._forgotten
+        if first < 0:
+            return None
+        later = self.changes[first:]
+        bound: set[ResourceName] = set()
+        unbound: set[ResourceName] = set()
+        for each in later:
+            bound = (bound | each.bound) - each.unbound
+            unbound = (unbound | each.unbound) - each.bound
+        scopes = frozenset(scope for each in later for scope in each.scopes)
+        return Changed(scopes, frozenset(bound), frozenset(unbound))
+
+    def watch(self, told: Callable[[], None]) -> None:
+        """Be told whenever a look would show something else."""
+        self._told.append(told)
+
+    def forget(self, told: Callable[[], None]) -> None:
+        self._told.remove(told)
+
+    def tell(self) -> None:
+        for told in self._told:
+            told()
+
+    def _note(self, commit: Commit) -> None:
+        self.changes.append(
+            Changed(
+                frozenset(page.scope_id for page in commit.shown),
+                frozenset(binding.name for binding in commit.bound),
+                frozenset(commit.unbound),
+            )
+        )
+        if len(self.changes) > _KEPT:
+            self._forgotten += len(self.changes)
+            self.changes.clear()
+
+    # --- failover --------------------------------------------------------------------------------
+
+    def leave_standby_behind(self) -> None:
+        """From now on it no longer receives what is committed."""
+        self._standby = Standby(self._connection.serialize(), self.number)
+
+    def fail_over(self) -> None:
+        """The standby takes over, as far as it has followed."""
+        self.end_sessions()
+        standby, self._standby = self._standby, None
+        self.timeline += 1
+        if standby is not None:
+            self._connection.deserialize(standby.rows)
+            # Row numbers and commits are given out anew, so nothing before says what is new.
+            self._forgotten = standby.commits
+            self.changes.clear()
+            if self._ledger is not None:
+                self._ledger.fell_back(standby.commits)
+
+    def check_epoch(self) -> None:
+        """By the first node that connects: see `storage.postgres.epoch`."""
+        if self._known_timeline == self.timeline:
+            return
+        session = self.open("")
+        ran = self.run(session, lambda tx: tx.mark_restored("a standby", now=self.now()))
+        # Not a commit that anyone is told of: every node reads everything anew.
+        self._connection.execute("BEGIN IMMEDIATE")
+        write_again(self._connection, ran.written)
+        self._connection.execute("COMMIT")
+        self.close(session)
+        self._known_timeline = self.timeline
+        self.tell()
+
+    def _offset(self) -> int:
+        row = self._connection.execute(
+            "SELECT value FROM notes WHERE key = ?", (restoration.OFFSET,)
+        ).fetchone()
+        return 0 if row is None else int(row["value"])
