@@ -1,4 +1,7 @@
-"""The fleet that the console is measured with: 10,000 VMs in 200 scopes, 500 events open."""
+"""The fleet that the console is measured with: 200 scopes with 500 open events, among others.
+
+10,000 VMs, or several times as many: then nothing happens in the scopes between the busy ones.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,31 +27,33 @@ class Scope:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyFleet:
     scopes: tuple[Scope, ...]
+    """Those in which something happens."""
     an_event: str
     """The id of one that waits."""
 
 
-def fleet_file() -> str:
-    sets = "".join(_scale_set(f"shop-{n:03}", "") for n in range(_SETS))
-    spot = "".join(_scale_set(f"spot-{n:03}", 'priority = "Spot"\n') for n in range(_SPOT))
-    return sets + spot + "".join(map(_availability_set, range(_AVAILABILITY_SETS)))
+def fleet_file(times: int = 1) -> str:
+    sets = "".join(_scale_set(f"shop-{n:04}", "") for n in range(_SETS * times))
+    spot = "".join(_scale_set(f"spot-{n:04}", 'priority = "Spot"\n') for n in range(_SPOT * times))
+    return sets + spot + "".join(map(_availability_set, range(_AVAILABILITY_SETS * times)))
 
 
-def scopes() -> tuple[Scope, ...]:
-    """Those of the file, in the order in which the server lists them."""
-    sets = [f"shop-{n:03}" for n in range(_SETS)] + [f"spot-{n:03}" for n in range(_SPOT)]
+def scopes(times: int = 1) -> tuple[Scope, ...]:
+    """Those of the file in which something happens, in the order in which the server lists them."""
+    sets = [f"shop-{n:04}" for n in range(0, _SETS * times, times)]
+    spot = [f"spot-{n:04}" for n in range(0, _SPOT * times, times)]
     return (
         *(
-            Scope(id=f"avset/db-{n:03}", vms=_names(f"db-{n:03}", "-"))
-            for n in range(_AVAILABILITY_SETS)
+            Scope(id=f"avset/db-{n:04}", vms=_names(f"db-{n:04}", "-"))
+            for n in range(0, _AVAILABILITY_SETS * times, times)
         ),
-        *(Scope(id=f"vmss/{name}/0", vms=_names(name, "_")) for name in sets),
+        *(Scope(id=f"vmss/{name}/0", vms=_names(name, "_")) for name in (*sets, *spot)),
     )
 
 
-def fill(server: Product) -> BusyFleet:
+def fill(server: Product, times: int = 1) -> BusyFleet:
     """Events of every type and status. As many are open as there should be; more are over."""
-    all_scopes = scopes()
+    all_scopes = scopes(times)
     shop, spot = all_scopes[_AVAILABILITY_SETS:-_SPOT], all_scopes[-_SPOT:]
     # A scope that no VM has read gets no notice, and so no timeline to speak of.
     volley.fire(server.metadata, [exchange.poll_as(scope.vms[0]) for scope in all_scopes])
@@ -84,8 +89,8 @@ def _scale_set(name: str, more: str) -> str:
 
 
 def _availability_set(number: int) -> str:
-    names = ", ".join(f'"db-{number:03}-{vm}"' for vm in range(VMS_PER_SCOPE))
-    return f'[[availability_sets]]\nname = "db-{number:03}"\nvms = [{names}]\n'
+    names = ", ".join(f'"db-{number:04}-{vm}"' for vm in range(VMS_PER_SCOPE))
+    return f'[[availability_sets]]\nname = "db-{number:04}"\nvms = [{names}]\n'
 
 
 def _names(name: str, joint: str) -> tuple[str, ...]:

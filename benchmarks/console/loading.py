@@ -6,39 +6,13 @@ from typing import Final
 from playwright.sync_api import Browser
 
 from benchmarks.console.busy_fleet import BusyFleet
-from benchmarks.console.rendering import render
+from benchmarks.console.rendering import paths, render
 from benchmarks.console.windows import Window
 from benchmarks.figures import Line, Spread, at_most, measured
 from benchmarks.product import Product
 
 A_PAGE: Final = at_most(1_000)
 """ms, from the beginning of the navigation to the end of its load event"""
-_ZOOMS: Final = ("15m", "1h", "6h", "1d", "7d", "30d")
-
-
-def paths(fleet: BusyFleet) -> tuple[str, ...]:
-    scope = fleet.scopes[0]
-    return (
-        "/",
-        *(f"/?zoom={zoom}" for zoom in _ZOOMS),
-        f"/?scope={scope.id}",
-        "/events",
-        "/events?status=soon",
-        "/unread",
-        "/fleet",
-        "/fleet?page=4",
-        "/fleet?find=shop-14",
-        "/hosts",
-        f"/scopes/{scope.id}",
-        f"/vms/{scope.vms[0]}",
-        f"/events/{fleet.an_event}",
-        "/actions/schedule",
-        "/actions/maintain-set",
-        "/actions/maintain-host",
-        "/actions/scale",
-        "/sets",
-        "/history",
-    )
 
 
 def measure(server: Product, browser: Browser, fleet: BusyFleet, *, rounds: int) -> Iterator[Line]:

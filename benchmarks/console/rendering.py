@@ -7,6 +7,7 @@ from typing import Final
 
 from benchmarks.bench import Bench
 from benchmarks.console import busy_fleet
+from benchmarks.console.busy_fleet import BusyFleet
 from benchmarks.console.processor import Meter
 from benchmarks.exchange import LOOPBACK, BrokenExchangeError
 from benchmarks.figures import Line, Spread, at_most, measured
@@ -17,6 +18,40 @@ LIVE_PAGES: Final = ("/", "/events", "/fleet", "/sets")
 A_CHANGE: Final = at_most(100)
 """ms of the server's processor"""
 _LOOKS: Final = 5
+_ZOOMS: Final = ("15m", "1h", "6h", "1d", "7d", "30d")
+
+
+def paths(fleet: BusyFleet) -> tuple[str, ...]:
+    """Every kind of page."""
+    scope = fleet.scopes[0]
+    return (
+        "/",
+        *(f"/?zoom={zoom}" for zoom in _ZOOMS),
+        f"/?scope={scope.id}",
+        "/events",
+        "/events?status=soon",
+        "/unread",
+        "/fleet",
+        "/fleet?page=4",
+        "/fleet?find=shop-14",
+        "/hosts",
+        "/hosts?affected=on",
+        "/hosts/host-01",
+        f"/scopes/{scope.id}",
+        f"/vms/{scope.vms[0]}",
+        f"/events/{fleet.an_event}",
+        "/tasks",
+        "/actions",
+        "/actions/schedule",
+        "/actions/maintain-set",
+        "/actions/maintain-host",
+        "/actions/scale",
+        "/sets",
+        "/sets/new",
+        "/history",
+        "/subscriptions",
+        "/nodes",
+    )
 
 
 def render(server: Product, path: str) -> float:
