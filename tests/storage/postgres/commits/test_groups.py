@@ -76,7 +76,9 @@ class Store:
 
 
 @asynccontextmanager
-async def running(url: str, *, publishes: bool = False) -> AsyncIterator[Store]:
+async def running(
+    url: str, *, publishes: bool = False, threads: int = 1, longest_turn: float = TOO_LONG
+) -> AsyncIterator[Store]:
     connector = Connector(target(DatabaseUrl.parse(url)))
     made: list[PlainUnit] = []
 
@@ -89,9 +91,9 @@ async def running(url: str, *, publishes: bool = False) -> AsyncIterator[Store]:
         session.connection()
         return session
 
-    committer: Committer[Connection] = Committer(connector, make)
+    committer: Committer[Connection] = Committer(connector, make, longest_turn=longest_turn)
     async with (
-        Threads("grouped", connect, committer.run_group) as grouped,
+        Threads("grouped", connect, committer.run_group, threads=threads) as grouped,
         Threads("alone", connect, committer.run_alone) as alone,
     ):
         yield Store(grouped, alone, made)
@@ -127,6 +129,41 @@ async def test_functions_that_come_together_share_a_transaction(database: Databa
 
     assert len(notes(database)) == MOST + 6
     assert len(store.units) <= 3
+
+
+async def test_while_a_group_decides_no_other_begins(database: Database) -> None:
+    """So what comes meanwhile shares a transaction, although another connection is idle."""
+    async with running(database.url, threads=2) as store:
+        free = threading.Event()
+        first = asyncio.create_task(do(store.grouped, lambda _: free.wait(TOO_LONG)))
+        await until(lambda: len(store.units) == 1)
+        second = asyncio.create_task(do(store.grouped, add("second")))
+        await until(store.grouped._waiting.empty)
+        rest = [asyncio.create_task(do(store.grouped, add(str(n)))) for n in range(5)]
+        await asyncio.sleep(0)
+        meanwhile = len(store.units)
+        free.set()
+        await asyncio.gather(first, second, *rest)
+
+    assert meanwhile == 1
+    assert len(notes(database)) == 6
+    assert len(store.units) <= 4
+
+
+async def test_a_group_that_gets_no_further_does_not_hold_up_the_next(database: Database) -> None:
+    """It may wait for a scope that another node has locked."""
+    async with running(database.url, threads=2, longest_turn=0.01) as store:
+        free = threading.Event()
+        first = asyncio.create_task(do(store.grouped, lambda _: free.wait(TOO_LONG)))
+        await until(lambda: len(store.units) == 1)
+
+        await do(store.grouped, add("second"))
+        is_waiting = not first.done()
+        free.set()
+        await first
+
+    assert is_waiting
+    assert set(notes(database)) == {"second"}
 
 
 async def test_a_function_of_a_group_that_refuses_is_undone_alone(database: Database) -> None:

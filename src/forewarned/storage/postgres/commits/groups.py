@@ -32,8 +32,13 @@ Given = TypeVar("Given")
 MOST: Final = 64
 """Functions in a group."""
 TRIES: Final = 5
+LONGEST_TURN: Final = 0.05
 OLDEST: Final = timedelta(seconds=0.5)
 """What a function decided longer ago is not published: its notice would be that much too short."""
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Attempt(Enum):
@@ -41,6 +46,24 @@ class _Attempt(Enum):
     AGAIN = auto()
     TAKEN = auto()
     """As AGAIN, and the next one has to say which name or id is taken."""
+
+
+class _Turn:
+    """One group locks and decides at a time. What arrives meanwhile shares the next transaction.
+
+    Without turns an idle connection would take each function as it comes, and most of what a
+    function costs is its transaction.
+    """
+
+    def __init__(self, lock: threading.Lock, longest: float) -> None:
+        self._lock = lock
+        # The group before may wait for a scope that another node has locked: don't wait with it.
+        self._is_held = lock.acquire(timeout=longest)
+
+    def end(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._lock.release()
 
 
 class Unit(Protocol[Given]):
@@ -72,26 +95,40 @@ class Unit(Protocol[Given]):
 
 class Committer(Generic[Given]):
     def __init__(
-        self, connector: Connector, unit: Callable[[Connection, bool], Unit[Given]]
+        self,
+        connector: Connector,
+        unit: Callable[[Connection, bool], Unit[Given]],
+        *,
+        longest_turn: float = LONGEST_TURN,
     ) -> None:
-        """`unit` makes one for an attempt, which may not be the first of its functions."""
+        """`unit` makes one for an attempt, which may not be the first of its functions.
+
+        `longest_turn` is how many seconds a group waits for the one before it to begin its commit.
+        """
         self._connector = connector
         self._unit = unit
+        self._longest_turn = longest_turn
         # Several threads commit.
+        self._deciding = threading.Lock()
         self._counting = threading.Lock()
         self.counts = CommitCounts(reruns=0, unknown_outcomes=0)
 
     def run_group(self, session: Session, calls: QueuedCalls[Given]) -> Sequence[QueuedCall[Given]]:
         """Those that are queued, up to MOST. All of them say what they touch."""
-        taken = [call for _, call in zip(range(MOST), calls, strict=False)]
-        group = [call for call in taken if not _is_dropped(call)]
-        if len(group) > 1:
-            rest = self._run(session, group, tries=2)
-            # One of them may be what is in the way of the others.
-            for call in rest:
-                self._finish(session, call, is_rerun=True)
-        elif group:
-            self._finish(session, group[0])
+        turn = _Turn(self._deciding, self._longest_turn)
+        try:
+            taken = [call for _, call in zip(range(MOST), calls, strict=False)]
+            group = [call for call in taken if not _is_dropped(call)]
+            rest: Sequence[QueuedCall[Given]] = ()
+            if len(group) > 1:
+                rest = self._run(session, group, tries=2, committing=turn.end)
+            elif group:
+                self._finish(session, group[0], committing=turn.end)
+        finally:
+            turn.end()
+        # One of them may be what is in the way of the others.
+        for call in rest:
+            self._finish(session, call, is_rerun=True)
         return taken
 
     def run_alone(self, session: Session, calls: QueuedCalls[Given]) -> Sequence[QueuedCall[Given]]:
@@ -100,8 +137,17 @@ class Committer(Generic[Given]):
             self._finish(session, call)
         return [call]
 
-    def _finish(self, session: Session, call: QueuedCall[Given], *, is_rerun: bool = False) -> None:
-        for left in self._run(session, [call], tries=TRIES, is_rerun=is_rerun):
+    def _finish(
+        self,
+        session: Session,
+        call: QueuedCall[Given],
+        *,
+        is_rerun: bool = False,
+        committing: Callable[[], None] = _nothing,
+    ) -> None:
+        for left in self._run(
+            session, [call], tries=TRIES, is_rerun=is_rerun, committing=committing
+        ):
             left.fail(
                 StoreUnavailableError(
                     f"a change failed {TRIES} times, because other changes conflicted with it or"
@@ -116,6 +162,7 @@ class Committer(Generic[Given]):
         *,
         tries: int,
         is_rerun: bool = False,
+        committing: Callable[[], None] = _nothing,
     ) -> Sequence[QueuedCall[Given]]:
         """Run the group until it is committed. Returns it if it has to be run yet again."""
         wanted = {scope_id for call in group for scope_id in call.touching}
@@ -123,7 +170,7 @@ class Committer(Generic[Given]):
             for attempt in range(tries):
                 if attempt or is_rerun:
                     self._count(reruns=1)
-                result = self._attempt(session, group, wanted, is_rerun=is_rerun)
+                result = self._attempt(session, group, wanted, committing, is_rerun=is_rerun)
                 if result is _Attempt.DONE:
                     return ()
                 is_rerun = is_rerun or result is _Attempt.TAKEN
@@ -141,6 +188,7 @@ class Committer(Generic[Given]):
         session: Session,
         group: Sequence[QueuedCall[Given]],
         wanted: set[ScopeId],
+        committing: Callable[[], None],
         *,
         is_rerun: bool,
     ) -> _Attempt:
@@ -158,6 +206,7 @@ class Committer(Generic[Given]):
                 # Most of that time went into locking. The next attempt reads the clock after it.
                 wanted.update(unit.wanted)
                 return _Attempt.AGAIN
+            committing()
             # A commit waits for its standby however long that takes.
             with connection.patient(), unit.writing():
                 is_committing = True
