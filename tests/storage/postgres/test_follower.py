@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager, closing
 
 from forewarned.core.ids import ResourceName
 from forewarned.service.records import News
-from forewarned.storage.postgres.connection import Comparison, Connection, Position
+from forewarned.storage.postgres.connection import Comparison, Connection, Position, is_direct
 from forewarned.storage.postgres.follower import Follower
-from forewarned.storage.postgres.hints import is_direct
 from tests.builders import a_node_record
 from tests.postgresql.databases import Database
 from tests.postgresql.pgbouncer import pgbouncer

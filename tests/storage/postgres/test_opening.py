@@ -27,7 +27,8 @@ from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.connection import Connection, connect
 from forewarned.storage.postgres.url import target
 from tests.postgresql.databases import Database
-from tests.postgresql.servers import PostgresServer, free_port
+from tests.postgresql.pgbouncer import pgbouncer
+from tests.postgresql.servers import PostgresServer, free_port, private_folder
 
 WHERE = "the database"
 
@@ -294,10 +295,31 @@ def test_the_shared_tables_have_the_columns_of_sqlite(database: Database) -> Non
     lite.close()
 
 
-def test_connections_prepare_nothing(database: Database) -> None:
-    """PgBouncer in transaction mode gives each transaction another session."""
+def test_connections_prepare_what_they_send_often(database: Database) -> None:
     with opened(database.url) as connection:
         for _ in range(20):
             connection.execute("SELECT 1 WHERE 1 = %s", [1])
-        assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+
+        assert prepared(connection) == 1
         assert connection.isolation_level is psycopg.IsolationLevel.READ_COMMITTED
+
+
+def test_connections_through_pgbouncer_prepare_nothing(
+    database: Database, postgres_server: PostgresServer
+) -> None:
+    """In transaction mode it gives each transaction another session."""
+    with (
+        private_folder() as folder,
+        pgbouncer(postgres_server, folder) as bouncer,
+        opened(bouncer.url(database.name)) as connection,
+    ):
+        for _ in range(20):
+            connection.execute("SELECT 1 WHERE 1 = %s", [1])
+
+        assert prepared(connection) == 0
+
+
+def prepared(connection: Connection) -> int:
+    statement = b"SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'SELECT 1 %'"
+    [count] = connection.execute(statement, prepare=False).fetchone() or [-1]
+    return int(count)

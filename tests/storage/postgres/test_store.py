@@ -386,6 +386,26 @@ async def test_a_node_that_comes_back_as_another_version_is_listed_as_that(
     assert seen.node.version == "2.0"
 
 
+async def test_a_node_goes_on_where_a_newer_one_has_migrated_its_tables(
+    database: Database,
+) -> None:
+    """PostgreSQL refuses prepared statements whose columns have changed since."""
+    scope_id = ScopeId("scope1")
+    async with a_node(database.url) as store:
+        await store.transact(partial(settle_in, scope=a_scope(id=scope_id)))
+        for _ in range(10):
+            await store.transact(lambda tx: tx.load(scope_id), touching=[scope_id])
+            await store.read(lambda snapshot: snapshot.load(scope_id))
+        for table in ("scopes", "resources", "events"):
+            database.ask(f"ALTER TABLE {table} ADD COLUMN newer bigint DEFAULT 0")
+
+        for _ in range(10):
+            await store.transact(lambda tx: tx.load(scope_id), touching=[scope_id])
+            found = await store.read(lambda snapshot: snapshot.load(scope_id))
+
+    assert found.id == scope_id
+
+
 async def test_an_unfinished_copy_is_not_opened(database: Database) -> None:
     database.ask("INSERT INTO notes VALUES (%s, 'another')", UNFINISHED)
 

@@ -1,7 +1,8 @@
 """Opens connections to PostgreSQL, and says what its errors mean.
 
-Nothing is prepared or set for a whole session, because PgBouncer may give each transaction another
-one: what a transaction needs is set in it.
+Nothing is set for a whole session, because PgBouncer may give each transaction another one: what a
+transaction needs is set in it. For the same reason statements are prepared only where the session
+is the connection's own.
 """
 
 import re
@@ -34,6 +35,13 @@ RERUN: Final = (
 )
 """Another transaction was in the way. The function is run again, and sees what that one did."""
 
+_PREPARED_AFTER: Final = 3
+"""Times that a statement is sent before PostgreSQL is told to remember how it carries it out.
+
+A node sends the same two dozen again and again, and planning one costs more than carrying it out.
+"""
+_FIRST_SILENCE: Final = 10.0
+"""Seconds. A server that stands still may have taken the connection all the same."""
 LIMITS: Final = """
     SELECT set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true),
            set_config('idle_in_transaction_session_timeout', '2s', true),
@@ -110,11 +118,26 @@ def connect(target: Target, *, host: str | None = None) -> ServerConnection:
     """To any of its hosts, or to one of `target.hosts`. Raises CannotOpenError."""
     conninfo = target.conninfo if host is None else host
     try:
-        connection = ServerConnection.connect(conninfo, prepare_threshold=None)
+        connection = ServerConnection.connect(conninfo, prepare_threshold=None, autocommit=True)
+        connection.longest_silence = _FIRST_SILENCE
+        if is_direct(connection):
+            connection.prepare_threshold = _PREPARED_AFTER
     except psycopg.Error as error:
         raise _connection_error(target.where, str(error)) from error
+    connection.longest_silence = None
+    connection.autocommit = False
     connection.isolation_level = IsolationLevel.READ_COMMITTED
     return connection
+
+
+def is_direct(connection: Connection) -> bool:
+    """Whether the session is the connection's own, and not lent by PgBouncer for a transaction.
+
+    The connection must be in autocommit.
+    """
+    [pid] = connection.execute("SELECT pg_backend_pid()").fetchone() or [None]
+    # PgBouncer makes up the number that a client is given when it connects.
+    return bool(pid == connection.info.backend_pid)
 
 
 def host_of(connection: Connection, target: Target) -> str | None:

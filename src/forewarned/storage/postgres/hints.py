@@ -7,7 +7,7 @@ other.
 
 from typing import Final
 
-from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.connection import Connection, is_direct
 
 PAUSE: Final = 50_000_000
 """Nanoseconds between two hints of a node: within as long the others look by themselves."""
@@ -15,13 +15,6 @@ _CHANNEL: Final = "forewarned"
 _NOTIFY: Final = f"""
     BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {_CHANNEL}; COMMIT
 """
-
-
-def is_direct(connection: Connection) -> bool:
-    """Whether the session is the connection's own, and not lent by PgBouncer for a transaction."""
-    [pid] = connection.execute("SELECT pg_backend_pid()").fetchone() or [None]
-    # PgBouncer makes up the number that a client is given when it connects.
-    return bool(pid == connection.info.backend_pid)
 
 
 class Hints:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import errors
 from psycopg.abc import PQGen
 from psycopg.rows import TupleRow
 from typing_extensions import override
@@ -64,6 +65,9 @@ class ServerConnection(psycopg.Connection[TupleRow]):
         except StopIteration as ended:
             result: T = ended.value
             return result
+        except errors.FeatureNotSupported as error:
+            # A newer node has migrated the tables of a prepared statement. A new session has none.
+            raise self._lost(str(error)) from error
 
     def _is_silent_since(self, heard_at: int) -> bool:
         limit = self.longest_silence

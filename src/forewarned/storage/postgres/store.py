@@ -235,7 +235,13 @@ class PostgresStore:
     ) -> Sequence[QueuedCall[PostgresSnapshot]]:
         call = next(calls)
         try:
-            call.run(self._snapshot(session))
+            try:
+                call.run(self._snapshot(session))
+            except psycopg.Error:
+                if not session.is_lost:
+                    raise
+                # A question changes nothing, and can be asked again.
+                call.run(self._snapshot(session))
         except BaseException as error:  # noqa: BLE001  # told to the caller
             call.fail(as_told(error))
         session.roll_back()
@@ -243,14 +249,7 @@ class PostgresStore:
 
     def _snapshot(self, session: Session) -> PostgresSnapshot:
         connection = session.connection()
-        try:
-            now = _begin_reading(connection)
-        except psycopg.Error:
-            if not session.is_lost:
-                raise
-            # It was lost since the last question: nothing has been asked yet.
-            connection = session.connection()
-            now = _begin_reading(connection)
+        now = _begin_reading(connection)
         return PostgresSnapshot(PostgresDatabase(connection), self._read_clock(to_instant(now)))
 
 
