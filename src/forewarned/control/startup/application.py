@@ -1,13 +1,14 @@
 """Carrying out the steps that an emulator was given to begin with, once for each content.
 
-Invariant: a start with a step that can't be carried out takes none of the steps.
+Invariants: a start with a step that can't be carried out takes none of the steps. No step is taken
+twice, whenever a start is cut short: what a step changes and that it was taken are one transaction.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 import msgspec
 
@@ -15,14 +16,17 @@ from forewarned.config.mistakes import did_you_mean
 from forewarned.control.startup.files import StepFile
 from forewarned.control.startup.steps import AddFault, AnyStep, Fail, Maintain, Schedule, vms_of
 from forewarned.core.errors import RefusalError
-from forewarned.core.ids import HostName, ResourceName
+from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Actor
+from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.fleet.comparison import Present, compare
 from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Binding, Caller
 from forewarned.service.use_cases import UseCases
+
+T = TypeVar("T")
 
 _BY: Final = Actor(name="start-up file")
 _LOOPBACK: Final = "127.0.0.1"
@@ -46,25 +50,48 @@ async def refuse_unknown_vms(
 
 async def carry_out(step_files: Sequence[StepFile], use_cases: UseCases) -> None:
     """Once the fleet is there. Raises FleetFileError."""
-    fresh = [each for each in step_files if not await _is_done(each, use_cases)]
     basis = use_cases.basis
     rehearsed = Scheduler(use_cases.engine.rehearsal(), basis.rules, basis.new_event_id)
-    for each in fresh:
-        for number, step in enumerate(each.steps):
+    begun = [(each, await _steps_taken(each, use_cases)) for each in step_files]
+    for each, taken in begun:
+        for number, step in enumerate(each.steps[taken:], taken):
             try:
                 await _make_events(step, rehearsed, use_cases)
             except RefusalError as error:
                 raise each.refusal(number, str(error)) from error
-    for each in fresh:
-        for step in each.steps:
+    for each, taken in begun:
+        for number, step in enumerate(each.steps[taken:], taken):
             await _switch_notice_on(step, use_cases)
-            await _make_events(step, use_cases.scheduler, use_cases)
-        await use_cases.engine.decide(partial(_note_done, steps=each))
+            noting = _Noting(use_cases.engine, partial(_note_taken, steps=each, taken=number + 1))
+            scheduler = Scheduler(noting, basis.rules, basis.new_event_id)
+            await _make_events(step, scheduler, use_cases)
+        if taken < len(each.steps):
+            # The last ones may have been faults, of which nothing is noted.
+            done = partial(_note_taken, steps=each, taken=len(each.steps))
+            await use_cases.engine.decide(done)
     # A server forgets its faults when it stops, so these are added at each start.
     for each in step_files:
         for step in each.steps:
             if isinstance(step, AddFault):
                 use_cases.faults.add(step.fault())
+
+
+class _Noting:
+    """Decides as the engine does, and leaves a note in the same transaction."""
+
+    def __init__(self, engine: Engine, note: Callable[[Transaction], None]) -> None:
+        self._engine = engine
+        self._note = note
+
+    async def decide(
+        self, function: Callable[[Transaction], T], *, touching: Collection[ScopeId] = ()
+    ) -> T:
+        def noted(tx: Transaction) -> T:
+            result = function(tx)
+            self._note(tx)
+            return result
+
+        return await self._engine.decide(noted, touching=touching)
 
 
 async def _make_events(step: AnyStep, scheduler: Scheduler, use_cases: UseCases) -> None:
@@ -112,13 +139,20 @@ def _no_vm(name: str, known: Collection[str]) -> str:
     return f"no VM is named {name!r}{did_you_mean(name, known)}"
 
 
-async def _is_done(steps: StepFile, use_cases: UseCases) -> bool:
-    note = _note(steps)
-    return await use_cases.engine.ask(lambda s: s.note(note)) == _digest(steps.steps)
+async def _steps_taken(steps: StepFile, use_cases: UseCases) -> int:
+    """How many of them an earlier start has taken."""
+    name = _note(steps)
+    note = await use_cases.engine.ask(lambda s: s.note(name))
+    digest, _, taken = (note or "").partition(" ")
+    if digest != _digest(steps.steps):
+        return 0
+    return int(taken) if taken else len(steps.steps)
 
 
-def _note_done(tx: Transaction, *, steps: StepFile) -> None:
-    tx.put_note(_note(steps), _digest(steps.steps))
+def _note_taken(tx: Transaction, *, steps: StepFile, taken: int) -> None:
+    """The digest alone once all are taken, as versions before noted it."""
+    some = f" {taken}" if taken < len(steps.steps) else ""
+    tx.put_note(_note(steps), _digest(steps.steps) + some)
 
 
 def _note(steps: StepFile) -> str:

@@ -1,11 +1,11 @@
 """Scheduling events and canceling them: single ones, a host's, a whole set's."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from forewarned.core import descriptions, errors, lifecycle, maintenance
 from forewarned.core.change import Change
@@ -15,9 +15,10 @@ from forewarned.core.maintenance import Maintenance
 from forewarned.core.model import Actor, EventSource, EventType, Scope
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import EventTransition
-from forewarned.service.engine import Engine
 from forewarned.service.ports import Transaction
 from forewarned.service.records import EventRecord
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +75,16 @@ class _HostDecision(Protocol):
     ) -> list[Change]: ...
 
 
+class Decides(Protocol):
+    """What a scheduler needs of the engine."""
+
+    async def decide(
+        self, function: Callable[[Transaction], T], *, touching: Collection[ScopeId] = ()
+    ) -> T: ...
+
+
 class Scheduler:
-    def __init__(self, engine: Engine, rules: Rules, new_id: Callable[[], EventId]) -> None:
+    def __init__(self, engine: Decides, rules: Rules, new_id: Callable[[], EventId]) -> None:
         self._engine = engine
         self._rules = rules
         self._new_id = new_id
