@@ -1,10 +1,14 @@
 """`forewarned backup` and `forewarned restore`."""
 
 import json
+import os
 import shutil
 import sqlite3
 import stat
-from contextlib import closing
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -182,3 +186,64 @@ def test_the_password_of_a_database_is_on_no_command_line(
     invoke("backup", str(tmp_path / "b"), "--store", url, "--data", str(tmp_path))
 
     assert "s3cret" not in (programs / "pg_dump.arguments").read_text()
+
+
+DRAFTING = """
+import sys
+from pathlib import Path
+from forewarned.storage.backup.directory import drafted
+
+with drafted(Path(sys.argv[1])) as draft:
+    (draft / "forewarned.db").write_bytes(b"half of it")
+    print(draft, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def drafting(target: Path) -> Iterator[tuple["subprocess.Popen[str]", Path]]:
+    """A process in the middle of a backup that began an hour ago, and its draft."""
+    command = [sys.executable, "-c", DRAFTING, str(target)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        draft = Path(process.stdout.readline().strip())
+        an_hour_ago = draft.stat().st_mtime - 3600
+        os.utime(draft, (an_hour_ago, an_hour_ago))
+        yield process, draft
+
+
+def test_what_a_killed_backup_left_is_removed_by_the_next_one_beside_it(
+    data: Path, tmp_path: Path
+) -> None:
+    """Whatever the next one is called: those of a timer have the date in their names."""
+    with drafting(tmp_path / "monday") as (process, left):
+        process.kill()
+    assert left.exists()
+
+    done = invoke("backup", str(tmp_path / "tuesday"), "--data", str(data))
+
+    assert done.exit_code == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "tuesday"]
+
+
+def test_a_backup_under_way_keeps_its_draft_however_long_it_takes(
+    data: Path, tmp_path: Path
+) -> None:
+    with drafting(tmp_path / "monday") as (_, draft):
+        invoke("backup", str(tmp_path / "tuesday"), "--data", str(data))
+
+        assert (draft / "forewarned.db").exists()
+
+    assert (tmp_path / "monday" / "forewarned.db").read_bytes() == b"half of it"
+
+
+def test_other_hidden_directories_are_left_alone(data: Path, tmp_path: Path) -> None:
+    others = [tmp_path / ".monday.0123abcd", tmp_path / ".unfinished", tmp_path / "unfinished"]
+    for each in others:
+        each.mkdir()
+        os.utime(each, (1, 1))
+
+    invoke("backup", str(tmp_path / "tuesday"), "--data", str(data))
+
+    assert all(each.exists() for each in others)

@@ -4,12 +4,14 @@ Invariant: a directory under the name that was asked for is a whole backup. It i
 another name, and takes its own when everything is on disk and was verified.
 """
 
+import fcntl
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -30,6 +32,9 @@ KEPT: Final = (
 _PUBLIC: Final = frozenset({"arm-ca.pem", "arm.pem"})
 """Certificates, which clients of other users may have to read."""
 _FORMAT: Final = 1
+_DRAFT: Final = re.compile(r"\..+\.[0-9a-f]{8}\.unfinished")
+# Younger ones may be about to be locked.
+_ABANDONED_AFTER: Final = 60.0
 _CHUNK: Final = 1 << 20
 
 
@@ -69,19 +74,47 @@ def drafted(place: Path) -> Iterator[Path]:
     """A directory to write a backup into, which gets its name at the end. Raises BackupError."""
     if place.exists() or place.is_symlink():
         raise BackupError(f"{place} is there already: a backup never overwrites one, name another")
-    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}.unfinished")
     try:
         draft.mkdir(mode=0o700, parents=True)
-        yield draft
-        for path in (*draft.iterdir(), draft):
-            _flush(path)
-        draft.rename(place)
+        _remove_abandoned(place.parent, now=draft.stat().st_mtime)
+        with ExitStack() as stack:
+            # Some network file systems can't lock a directory: drafts there are never removed.
+            with suppress(OSError):
+                stack.enter_context(_locked(draft))
+            yield draft
+            for path in (*draft.iterdir(), draft):
+                _flush(path)
+            draft.rename(place)
         flush_directory(place.parent)
     except OSError as error:
         raise BackupError(f"can't write {place} ({error.strerror or error})") from error
     finally:
         with suppress(OSError):
             shutil.rmtree(draft)
+
+
+def _remove_abandoned(folder: Path, *, now: float) -> None:
+    """Drafts of backups that were killed, whatever their names: no process locks those."""
+    # A directory that can't be listed, or a draft of another user's, must not fail a backup.
+    with suppress(OSError):
+        for found in folder.iterdir():
+            with suppress(OSError):
+                is_old = found.lstat().st_mtime < now - _ABANDONED_AFTER
+                if _DRAFT.fullmatch(found.name) and is_old and not found.is_symlink():
+                    with _locked(found):
+                        shutil.rmtree(found)
+
+
+@contextmanager
+def _locked(draft: Path) -> Iterator[None]:
+    """The kernel drops the lock with this process, however that ends. Raises OSError."""
+    file = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(file)
 
 
 def copy_kept(data: Path, draft: Path) -> None:
