@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from forewarned.clock import wall_clock
-from forewarned.runtime.admission import renewed
+from forewarned.runtime.admission import certificate_renewed
 from forewarned.runtime.settings import load
 from forewarned.security import certificates
 from forewarned.security.server_tls import expires_at
@@ -17,7 +17,7 @@ async def test_a_servers_own_certificate_is_renewed_while_it_runs(tmp_path: Path
     old = expires_at(made.certificate)
     settings = load(flags={"data": tmp_path}, environ={}).settings
 
-    async with renewed(settings, every=timedelta(milliseconds=10)):
+    async with certificate_renewed(settings, every=timedelta(milliseconds=10)):
         await until(lambda: expires_at(made.certificate) != old)
 
     assert expires_at(made.certificate) > wall_clock() + timedelta(days=300)

@@ -3,11 +3,11 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from functools import partial
 
 from forewarned.clock import wall_clock
 from forewarned.console.ended_sessions import EndedSessions
@@ -15,10 +15,10 @@ from forewarned.console.sessions import LONGEST_IDLE, Sessions
 from forewarned.control.http.access import Access, Identities, audiences_of
 from forewarned.runtime.assembly import new_session_id
 from forewarned.runtime.listeners.acceptor import Tls
+from forewarned.runtime.listeners.renewal import LOOKED_AT_EVERY, renewed
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import ControlAccess, Settings
 from forewarned.security import certificates
-from forewarned.security.certificates import CertificateError
 from forewarned.security.identities import Principal, Role
 from forewarned.security.principals import FILE, PrincipalsFile
 from forewarned.security.server_tls import CertificateFiles, ServerTls
@@ -28,8 +28,6 @@ from forewarned.service.ports import Principals
 from forewarned.service.use_cases import UseCases
 
 _log = logging.getLogger(__name__)
-
-_LOOKED_AT_EVERY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,31 +106,14 @@ async def make_admission(
     )
 
 
-@asynccontextmanager
-async def renewed(
-    settings: Settings, *, every: timedelta = _LOOKED_AT_EVERY
-) -> AsyncIterator[None]:
+def certificate_renewed(
+    settings: Settings, *, every: timedelta = LOOKED_AT_EVERY
+) -> AbstractAsyncContextManager[None]:
     """Renew the certificate of the server's own authority in time, while the block runs.
 
     Listeners take the new files by themselves.
     """
-    renewal = asyncio.create_task(_renew(settings, every))
-    try:
-        yield
-    finally:
-        renewal.cancel()
-        with suppress(asyncio.CancelledError):
-            await renewal
-
-
-async def _renew(settings: Settings, every: timedelta) -> None:
-    while True:
-        await asyncio.sleep(every.total_seconds())
-        try:
-            await _certificate(settings)
-        except CertificateError as error:
-            # The one that is presented is valid for a month from the first time on.
-            _log.error("can't renew the certificate", extra={"why": str(error)})
+    return renewed(partial(_certificate, settings), every=every)
 
 
 def principals_of(settings: Settings, shared: Principals | None) -> Principals:

@@ -16,7 +16,12 @@ from forewarned.control.arm.app import create_arm_app
 from forewarned.control.v1.metrics import Metrics
 from forewarned.core.model import Actor
 from forewarned.runtime import logs
-from forewarned.runtime.admission import make_admission, principals_of, renewed, with_actuators
+from forewarned.runtime.admission import (
+    certificate_renewed,
+    make_admission,
+    principals_of,
+    with_actuators,
+)
 from forewarned.runtime.assembly import (
     Application,
     Clock,
@@ -129,7 +134,7 @@ async def run_server(
             addresses,
             principals=with_actuators(principals_of(settings, identities), token=actuators_token),
         )
-        await stack.enter_async_context(renewed(settings))
+        await stack.enter_async_context(certificate_renewed(settings))
         nodes = Nodes(
             lone_node(serves) if shared is None else shared.node,
             wall_clock=wall_clock,

@@ -27,6 +27,8 @@ CA_FILE: Final = "arm-ca.pem"
 CA_KEY_FILE: Final = "arm-ca-key.pem"
 SERVER_FILE: Final = "arm.pem"
 SERVER_KEY_FILE: Final = "arm-key.pem"
+FEED_FILE: Final = "feed.pem"
+"""What pollers of hypervisors are shown."""
 
 ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 """Names that every certificate covers."""

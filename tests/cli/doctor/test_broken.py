@@ -14,6 +14,7 @@ import pytest
 from click.testing import Result
 
 from forewarned.clock import wall_clock
+from forewarned.security import certificates
 from forewarned.security.files import locked_or_refused
 from forewarned.storage.sqlite.migrate import apply, migrations
 from forewarned.storage.upgrade import migrate_file
@@ -215,6 +216,16 @@ def a_private_key_that_other_users_can_read(folder: Path) -> Flags:
     certificate(folder, valid_for=timedelta(days=90))
     (folder / "key.pem").chmod(0o644)
     return _tls(folder)
+
+
+@broken("certificate_expires")
+def a_feed_whose_certificate_was_not_renewed(folder: Path) -> Flags:
+    """Beside a certificate of the operator's, which the feed does not use."""
+    (folder / "data").mkdir()
+    long_ago = wall_clock() - timedelta(days=390)
+    certificates.provide(folder / "data", names=["10.0.0.1"], now=long_ago, file="feed.pem")
+    certificate(folder, valid_for=timedelta(days=90))
+    return [*_tls(folder), "--feed", "127.0.0.1:0"]
 
 
 # --- addresses -----------------------------------------------------------------------------------

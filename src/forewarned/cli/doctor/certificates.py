@@ -7,7 +7,7 @@ from typing import Final
 
 from forewarned.cli.doctor.finding import Finding, problem, warning
 from forewarned.runtime.settings import Settings
-from forewarned.security.certificates import CA_FILE, SERVER_FILE, CertificateError
+from forewarned.security.certificates import CA_FILE, FEED_FILE, SERVER_FILE, CertificateError
 from forewarned.security.server_tls import CertificateFiles, check, expires_at
 
 _SOON: Final = timedelta(days=14)
@@ -15,11 +15,16 @@ _OTHERS: Final = 0o077
 
 
 def of_certificates(settings: Settings, *, now: datetime) -> Iterator[Finding]:
+    own: set[str] = set()
     if settings.tls_certificate is not None and settings.tls_key is not None:
         files = CertificateFiles(certificate=settings.tls_certificate, key=settings.tls_key)
         yield from _of_operators(files, now=now)
-        return
-    for name in (SERVER_FILE, CA_FILE):
+    else:
+        own |= {SERVER_FILE, CA_FILE}
+    if settings.feed is not None:
+        # Pollers of hypervisors are shown one of the server's own authority in any case.
+        own |= {FEED_FILE, CA_FILE}
+    for name in sorted(own):
         if (path := settings.data.absolute() / name).is_file():
             yield from _of_own(path, now=now)
 
