@@ -41,8 +41,8 @@ class Served:
         """Let it run where the server does, beside a command."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
-    def run(self, *words: str, **variables: str) -> Result:
-        return invoke(*words, FOREWARNED_CONTROL=self.address, **variables)
+    def run(self, *words: str, stdin: str | None = None, **variables: str) -> Result:
+        return invoke(*words, stdin=stdin, FOREWARNED_CONTROL=self.address, **variables)
 
     def schedule(self, *names: str, type: str = "Reboot") -> str:
         """An event that these VMs are told of; returns its id."""
@@ -51,8 +51,9 @@ class Served:
         return str(event["event_id"])
 
 
-def invoke(*words: str, **variables: str) -> Result:
-    return CliRunner(env={**PLAIN, **variables}).invoke(cli, words, prog_name="forewarned")
+def invoke(*words: str, stdin: str | None = None, **variables: str) -> Result:
+    runner = CliRunner(env={**PLAIN, **variables})
+    return runner.invoke(cli, words, input=stdin, prog_name="forewarned")
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """`forewarned subscription`."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -71,6 +72,50 @@ def test_another_scheme_is_a_url_of_apprise_and_not_shown(served: Served) -> Non
     assert "token" not in printed
     assert "to json://…" in printed
     assert "whsec_" not in printed
+
+
+def test_a_url_that_is_a_secret_comes_from_a_file_or_from_standard_input(
+    served: Served, tmp_path: Path
+) -> None:
+    """S14: other users of the machine see command lines, and shells keep them."""
+    secret = "json://token@chat.example.com/"
+    (tmp_path / "url").write_text(f"{secret}\n")
+    file = ("--url-file", str(tmp_path / "url"))
+
+    added = served.run("subscription", "add", "oncall", *file)
+    piped = served.run("subscription", "add", "piped", "--url-file", "-", stdin=f"{secret}\n")
+    changed = served.run("subscription", "change", "piped", *file)
+
+    assert [done.exit_code for done in (added, piped, changed)] == [0, 0, 0]
+    assert "to json://…" in added.stdout
+    assert "token" not in added.stdout + piped.stdout + changed.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "content", "why"),
+    [
+        (["add", "x"], "", "name a URL, or a file that holds it with --url-file"),
+        (["add", "x", URL, "--url-file", "url"], URL, "name a URL or --url-file, not both"),
+        (["change", "ops", "--url", URL, "--url-file", "url"], URL, "not both"),
+        (["add", "x", "--url-file", "url"], "\n", "url holds no URL"),
+        (["add", "x", "--url-file", "url"], f"{URL}\n{URL}", "url holds 2 lines, and not one URL"),
+        (["add", "x", "--url-file", "gone"], "", "can't read gone: No such file or directory"),
+    ],
+)
+def test_what_is_no_single_url_is_refused_and_changes_nothing(
+    served: Served, tmp_path: Path, words: list[str], content: str, why: str
+) -> None:
+    (tmp_path / "url").write_text(content)
+    add(served)
+
+    with contextlib.chdir(tmp_path):
+        refused = served.run("subscription", *words)
+
+    found = json.loads(served.run("subscription", "list", "--json").stdout)["subscriptions"]
+    assert (refused.exit_code, why in " ".join(refused.stderr.split())) == (2, True), refused.stderr
+    assert [(each["name"], each["target"]["place"]) for each in found] == [
+        ("ops", "https://ops.example.com")
+    ]
 
 
 def test_secrets_certificates_and_templates_come_from_files_here(

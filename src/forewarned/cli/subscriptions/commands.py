@@ -46,19 +46,23 @@ def subscription() -> None:
 
 @subscription.command()
 @click.argument("name", metavar="NAME")
-@click.argument("url", metavar="URL")
+@click.argument("url", metavar="[URL]", required=False)
 @declaring_options
 @with_session
-def add(session: Session, /, *, name: str, url: str, **options: Any) -> None:  # see Given
+def add(session: Session, /, *, name: str, url: str | None, **options: Any) -> None:  # see Given
     """Send messages of events to URL, from now on.
 
     URL is a web service's, https://…, which gets a POST for each message and can verify its
-    signature. Or it is one of Apprise's, such as slack://… or mailto://…, for people.
+    signature. Or it is one of Apprise's, such as slack://… or mailto://…, for people. Those hold
+    secrets: give them in a file, or on standard input, with --url-file.
     """
     declared = Given(**options)
+    place = declared.url(url)
+    if place is None:
+        raise UsageError("name a URL, or a file that holds it with --url-file", code="no_url")
     body = {
         "name": name,
-        "target": declared.as_target(url),
+        "target": declared.as_target(place),
         "shape": declared.as_shape(),
         "filter": declared.as_filter(),
     }
@@ -86,11 +90,12 @@ def change(
     What you don't name stays. Options that choose events replace those from before.
     """
     declared = Given(**options)
-    if url is None and (declared.secret_file is not None or declared.ca_file is not None):
-        raise UsageError("--secret-file and --ca-file need --url", code="no_url")
+    place = declared.url(url)
+    if place is None and (declared.secret_file is not None or declared.ca_file is not None):
+        raise UsageError("--secret-file and --ca-file need --url or --url-file", code="no_url")
     wanted = declared.as_filter()
     body = given(
-        target=None if url is None else declared.as_target(url),
+        target=None if place is None else declared.as_target(place),
         shape=declared.as_shape() or None,
         filter={} if takes_all else wanted or None,
     )

@@ -1,5 +1,6 @@
 """What is said of a subscription on a command line: its target, its shape and its filter."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -25,6 +26,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _WEB: Final = ("http://", "https://")
 _FILTERS: Final = ("types", "statuses", "sources", "scopes", "vms")
 _OPTIONS: Final = (
+    click.option(
+        "--url-file",
+        type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+        metavar="FILE",
+        help="Read the URL from this file, or from standard input for '-': one that is a secret"
+        " does not belong on a command line.",
+    ),
     click.option(
         "--shape",
         type=click.Choice([shape.value for shape in ShapeName]),
@@ -109,6 +117,7 @@ def declaring_options(function: F) -> F:
 class Given:
     """As the options name it."""
 
+    url_file: Path | None
     shape: str | None
     template_file: Path | None
     content_type: str | None
@@ -135,6 +144,15 @@ class Given:
         """Empty if it takes all."""
         return {name: list(found) for name in _FILTERS if (found := getattr(self, name))}
 
+    def url(self, named: str | None) -> str | None:
+        """The one that is named, else that of --url-file; None if there is neither.
+
+        Raises UsageError.
+        """
+        if named is not None and self.url_file is not None:
+            raise UsageError("name a URL or --url-file, not both", code="two_urls")
+        return named if self.url_file is None else _read_url(self.url_file)
+
     def as_target(self, url: str) -> dict[str, object]:
         """Raises UsageError."""
         if url.lower().startswith(_WEB):
@@ -147,6 +165,18 @@ class Given:
                 code="not_a_webhook",
             )
         return {"kind": "apprise", "url": url}
+
+
+def _read_url(file: Path) -> str:
+    is_stdin = str(file) == "-"
+    text = sys.stdin.read() if is_stdin else _read(file)
+    lines = text.strip().splitlines()
+    where = "standard input" if is_stdin else str(file)
+    if not lines:
+        raise UsageError(f"{where} holds no URL", code="no_url")
+    if len(lines) > 1:
+        raise UsageError(f"{where} holds {len(lines)} lines, and not one URL", code="two_urls")
+    return lines[0]
 
 
 def _read(file: Path) -> str:
