@@ -17,6 +17,7 @@ from forewarned.scenarios.file import load as load_scenario
 from forewarned.security.principals import parse as parse_principals
 from forewarned.testing import ScheduledEventsService
 from tests.docs.pages import Block, blocks
+from tests.packages import need_libvirt_library
 
 TOML: Final = [block for block in blocks() if block.language == "toml"]
 PYTHON: Final = [block for block in blocks() if block.language == "python"]
@@ -67,6 +68,8 @@ def read_scenario(text: str, folder: Path) -> None:
 
 def read_settings(text: str, folder: Path) -> None:
     tables = tomllib.loads(text)
+    if any(each.get("driver") == "libvirt" for each in tables.get("actuators", {}).values()):
+        need_libvirt_library()
     if "sources" in tables and "actuators" not in tables:
         text += _ACTUATOR
     path = folder / "forewarned.toml"
