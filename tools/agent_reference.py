@@ -1,4 +1,4 @@
-"""Write the reference of the agent's file in docs/agent.md, from the structs that read the file.
+"""Write the reference of the agent's file, docs/agent-file.md, from the structs that read the file.
 
     .venv/bin/python -m tools.agent_reference
 
@@ -25,7 +25,7 @@ from forewarned.agent.config.settings import (
 from forewarned.agent.hooks.kinds import KINDS, HookTable
 from forewarned.config.durations import format_duration
 
-PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "agent.md"
+PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "agent-file.md"
 BEGIN: Final = "<!-- reference: written by tools/agent_reference.py -->\n"
 END: Final = "<!-- end of reference -->\n"
 
@@ -68,23 +68,23 @@ def page_with(text: str, reference_: str, *, begins: str = BEGIN) -> str:
 
 
 def _parts() -> Iterator[str]:
-    yield "### `[agent]`\n"
+    yield "## `[agent]`\n"
     yield table(AgentTable)
     yield "`readiness` is a table with a `kind`.\n"
     for readiness in (DirectoryReadiness, KubernetesReadiness, ForewarnedReadiness):
         yield f'`kind = "{readiness.__struct_config__.tag}"`: {summary(readiness)}\n'
         if msgspec.structs.fields(readiness):
             yield table(readiness)
-    yield "### `[[rules]]`\n"
+    yield "## `[[rules]]`\n"
     yield "The first rule that matches applies. An omitted condition matches every event.\n"
     yield table(Rule)
-    yield "### `[hooks.NAME]`\n"
+    yield "## `[hooks.NAME]`\n"
     yield "Rules refer to a hook by NAME. Every kind of hook takes these fields:\n"
     yield f"| Field | Default | Meaning |\n|---|---|---|\n| `kind` | required | {_kinds()} |\n" + (
         rows(HookTable)
     )
     for kind, settings in KINDS.items():
-        yield f"#### `{kind}`\n"
+        yield f"### `{kind}`\n"
         yield f"{summary(settings)}\n"
         yield table(settings, without=HookTable)
 

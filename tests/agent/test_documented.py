@@ -35,7 +35,9 @@ from tools.agent_reference import described, page_with, reference
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "agent"
+BASE = ROOT / "packaging" / "kubernetes" / "agent"
 MANUAL = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "agent-file.md").read_text(encoding="utf-8")
 STRUCTS: list[type[msgspec.Struct]] = [
     AgentTable,
     DirectoryReadiness,
@@ -53,7 +55,7 @@ STRUCTS: list[type[msgspec.Struct]] = [
 def test_the_reference_is_what_the_structs_say() -> None:
     hint = "run .venv/bin/python -m tools.agent_reference"
 
-    assert page_with(MANUAL, reference()) == MANUAL, hint
+    assert page_with(REFERENCE, reference()) == REFERENCE, hint
 
 
 @pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
@@ -62,20 +64,20 @@ def test_every_field_of_the_file_has_words_of_its_own(struct: type[msgspec.Struc
 
     assert {name for name, text in words.items() if not text.endswith(".")} == set()
     assert struct.__doc__
-    assert all(f"| `{name}` |" in MANUAL for name in words)
+    assert all(f"| `{name}` |" in REFERENCE for name in words)
 
 
 def test_every_kind_of_hook_has_a_section() -> None:
-    assert set(re.findall(r"^#### `(\w+)`$", MANUAL, re.MULTILINE)) == set(KINDS)
+    assert set(re.findall(r"^### `(\w+)`$", REFERENCE, re.MULTILINE)) == set(KINDS)
 
 
 def test_every_placeholder_is_in_the_manual() -> None:
-    listed = MANUAL.partition("### Placeholders")[2]
+    listed = REFERENCE.partition("## Placeholders")[2]
 
     assert tuple(re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)) == PLACEHOLDERS
 
 
-@pytest.mark.parametrize("name", ["agent.toml", "forewarned-agent.service", "daemonset.yaml"])
+@pytest.mark.parametrize("name", ["agent.toml", "forewarned-agent.service"])
 def test_the_manual_shows_the_shipped_files_as_they_are(name: str) -> None:
     assert f"\n{(EXAMPLES / name).read_text(encoding='utf-8')}```\n" in MANUAL
 
@@ -119,13 +121,17 @@ def test_without_a_place_for_the_reference_nothing_is_written() -> None:
 
 
 def deployed() -> dict[str, dict[str, Any]]:
-    """The DaemonSet's manifest: any YAML, by kind."""
-    text = (EXAMPLES / "daemonset.yaml").read_text(encoding="utf-8")
-    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+    """What the base for Kubernetes consists of: any YAML, by kind."""
+    texts = (BASE / f"{name}.yaml" for name in ("kustomization", "access", "daemonset"))
+    return {
+        each["kind"]: each
+        for text in texts
+        for each in yaml.safe_load_all(text.read_text(encoding="utf-8"))
+    }
 
 
 def in_the_cluster() -> AgentSettings:
-    return parse(deployed()["ConfigMap"]["data"]["agent.toml"], path=Path("/etc/agent.toml"))
+    return load(BASE / "agent.toml", environ={})
 
 
 def on_the_vm() -> AgentSettings:
@@ -194,10 +200,12 @@ def test_the_daemonset_starts_the_agent_with_what_its_file_needs() -> None:
     mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
     volumes = {each["name"]: each for each in pod["volumes"]}
 
-    assert container["args"][:3] == ["forewarned", "agent", "run"]
-    config = understood(container["args"][3:])["config"]
-    assert volumes[mounts[str(config.parent)]]["configMap"] == {"name": "forewarned-agent"}
-    assert config.name in objects["ConfigMap"]["data"]
+    assert container["command"] == ["forewarned"]
+    assert container["args"][:2] == ["agent", "run"]
+    config = understood(container["args"][2:])["config"]
+    [made] = objects["Kustomization"]["configMapGenerator"]
+    assert volumes[mounts[str(config.parent)]]["configMap"] == {"name": made["name"]}
+    assert made["files"] == [config.name]
     assert "hostPath" in volumes[mounts[str(settings.agent.state)]]
     assert pod["hostNetwork"] is True
     assert {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}} in (
@@ -205,5 +213,5 @@ def test_the_daemonset_starts_the_agent_with_what_its_file_needs() -> None:
     )
     assert any(rule.leader is Leader.ALL_READY for rule in settings.rules)
     assert isinstance(settings.agent.readiness, KubernetesReadiness)
-    assert settings.agent.readiness.namespace == objects["Role"]["metadata"]["namespace"]
+    assert settings.agent.readiness.namespace == objects["Kustomization"]["namespace"]
     assert pod["serviceAccountName"] == objects["ServiceAccount"]["metadata"]["name"]

@@ -13,9 +13,9 @@ from forewarned.runtime.settings import SETTINGS
 from tests.docs.pages import PAGES, ROOT, Block, blocks, prose
 
 LANGUAGES: Final = {"", "sh", "console", "yaml", "groovy", "ini"}
-# Not where it is a user, a database or a volume: `sudo -u forewarned forewarned doctor`.
+# Not where it is a user, a database, a volume or a namespace: `sudo -u forewarned forewarned doctor`.
 _PROGRAM: Final = re.compile(
-    r"(?:^|(?<=[\s('\"=]))(?:/?[\w.-]+/)*forewarned(?:-agent\.pyz)?(?= +[a-z]+(?: |$|[);]))"
+    r"(?:^|(?<=[\s('\"=]))(?<!--namespace )(?:/?[\w.-]+/)*forewarned(?:-agent\.pyz)?(?= +[a-z]+(?: |$|[);]))"
     r"(?! +forewarned)"
 )
 _INLINE: Final = re.compile(r"`(?:\.venv/bin/)?(forewarned [a-z][^`]*)`")
@@ -34,11 +34,11 @@ def commands_of(block: Block) -> Iterator[list[str]]:
             continue
         is_comment = line.lstrip().startswith(("#", "//", "ExecStart=@"))
         for found in [] if is_comment else _PROGRAM.finditer(line):
-            if words := _words(line[found.end() :]):
+            if words := words_of(line[found.end() :]):
                 yield words
 
 
-def _words(rest: str) -> list[str]:
+def words_of(rest: str) -> list[str]:
     """Up to whatever ends a command in a shell."""
     lexer = shlex.shlex(rest, posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
@@ -64,11 +64,13 @@ def mistake(words: list[str], *, whole: bool) -> str | None:
             _, rest, _ = command.make_parser(context).parse_args(list(rest))
         except click.UsageError as error:
             return error.format_message()
-        if not rest or _PLACEHOLDER.search(rest[0]):
+        if not rest:
+            # `forewarned clock` and its like do something without a word; most groups don't.
+            return "it needs a command" if whole and not command.invoke_without_command else None
+        if _PLACEHOLDER.search(rest[0]):
             return None
         found = command.get_command(context, rest[0])
         if found is None:
-            # `forewarned clock` and its like also do something without a word.
             return f"there is no command {rest[0]!r}"
         command = found
         context = click.Context(command, parent=context, info_name=rest[0])
@@ -111,7 +113,7 @@ TYPED = [
     for words in commands_of(block)
 ]
 NAMED = [
-    (page, _words(found.replace("\\|", "|")))
+    (page, words_of(found.replace("\\|", "|")))
     for page, text in {**PAGES, "../README.md": _README}.items()
     for found in _INLINE.findall(prose(text))
 ]

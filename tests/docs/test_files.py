@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # its types are another package
 
 from forewarned.agent.config.settings import parse as parse_agent
 from forewarned.control.fleet.file import FleetFileError
@@ -107,9 +108,22 @@ def test_every_piece_of_python_is_python(block: Block) -> None:
     ast.parse(block.text)
 
 
+CLOUD_INIT: Final = [block for block in blocks() if block.title == "cloud-init.yaml"]
+
+
+@pytest.mark.parametrize("block", CLOUD_INIT, ids=lambda block: block.place)
+def test_every_agents_file_that_cloud_init_writes_is_read_by_the_agent(
+    block: Block, tmp_path: Path
+) -> None:
+    written = {each["path"]: each["content"] for each in yaml.safe_load(block.text)["write_files"]}
+
+    read_agent(written["/etc/forewarned/agent.toml"], tmp_path)
+
+
 def test_there_are_files_to_check() -> None:
     assert len(TOML) > 20
     assert len(PYTHON) > 20
+    assert len(CLOUD_INIT) == 1
 
 
 def test_a_mistake_in_a_file_would_be_noticed(tmp_path: Path) -> None:

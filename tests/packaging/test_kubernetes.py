@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from forewarned.agent.config.settings import load as load_agent
 from forewarned.control.startup.files import load_startup
 from forewarned.runtime.settings import load as load_settings
+from tests.docs.pages import Block, blocks
 from tests.packages import need
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -135,3 +136,29 @@ def test_kustomize_builds_each_base(base: str) -> None:
     assert built.returncode == 0, built.stderr
     found = [w for document in yaml.safe_load_all(built.stdout) for w in mistakes(document)]
     assert found == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "block",
+    [each for each in blocks() if each.title == "kustomization.yaml"],
+    ids=lambda b: b.place,
+)
+def test_kustomize_builds_each_overlay_that_a_page_shows(block: Block, tmp_path: Path) -> None:
+    kubectl = need("kubectl", package="kubernetes-client")
+    (tmp_path / "forewarned").symlink_to(ROOT)
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / "kustomization.yaml").write_text(block.text)
+    (overlay / "agent.toml").write_text("# of this overlay\n")
+
+    built = subprocess.run(
+        [kubectl, "kustomize", overlay], capture_output=True, text=True, check=False
+    )
+
+    assert built.returncode == 0, built.stderr
+    documents = list(yaml.safe_load_all(built.stdout))
+    assert [wrong for document in documents for wrong in mistakes(document)] == []
+    assert "image: registry.example/forewarned:" in built.stdout
+    assert ("# of this overlay" in built.stdout) == ("agent.toml" in block.text)
+    assert ("nodeSelector:" in built.stdout) == ("nodeSelector" in block.text)
