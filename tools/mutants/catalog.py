@@ -98,7 +98,7 @@ _RULES: Final = (
         old="if len(domains) > 1:",
         new="if len(domains) > 2:",
         breaks="I9: one event names VMs of two update domains",
-        tests=(MACHINE,),
+        tests=("tests/core/test_scheduling.py",),
     ),
     Mutant(
         name="unknown-id-overlooked",
