@@ -372,7 +372,8 @@ def test_the_manual_has_every_setting_with_its_flag_variable_and_default(setting
     default = show(setting.default) or "(empty)"
     if setting.service_default != setting.default:
         default = f"{default}; {show(setting.service_default)} in service mode"
-    row = f"| `{setting.name}` | `{setting.flag}` | `{setting.variable}` | {default} | {setting.help} |"
+    names = f"`{setting.name}`<br>`{setting.flag}`<br>`{setting.variable}`"
+    row = f"| {names} | {default} | {setting.help} |"
 
     assert row in (ROOT / "docs" / "settings.md").read_text().splitlines()
 
