@@ -2,24 +2,26 @@
 
 import asyncio
 import contextlib
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from forewarned.core.change import Change, with_event
 from forewarned.core.ids import ScopeId
 from forewarned.core.transitions import Scheduled
-from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.service.records import Commit, Declaration, OperationRecord, Saved
 from forewarned.storage import SqliteStore
 from forewarned.storage.connection_threads import unchanged
 from forewarned.storage.sqlite.group_commit import MOST
+from forewarned.storage.sqlite.store import connect_writer
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, A, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite
 from tests.storage.sqlite.connections import connection_of
@@ -279,6 +281,50 @@ async def test_a_commit_that_fails_is_the_failure_of_all_who_share_it(
         [saved] = await cache(store)
         assert list(saved.scope.events) == [event_id(4)]
         assert saved.revision == 2
+
+
+async def test_a_commit_that_the_disk_does_not_confirm_is_neither_made_nor_undone_for_sure(
+    sqlite: OpenSqlite, path: Path
+) -> None:
+    """I14, I23, F9: it is in the log, whole, and a restart may find it there."""
+    disk = Disk()
+    store = sqlite()
+    store._writer._connect = lambda: OnDisk(connect_writer(path), disk)  # type: ignore[assignment, return-value]  # all that it lacks, the connection has
+    async with store:
+        await keep(store, a_scope())
+        disk.is_broken = True
+        async with held_up(store):
+            answers = asyncio.ensure_future(together(store, schedule(1), schedule(2)))
+            await asyncio.sleep(0)
+        failed = await answers
+
+    assert [type(answer) for answer in failed] == [UnknownOutcomeError] * 2
+    assert "it is not known whether the change was made" in str(failed[0])
+
+
+@dataclass
+class Disk:
+    """Once it is broken it syncs no more."""
+
+    is_broken: bool = False
+
+
+class OnDisk:
+    """A connection to a database on such a disk."""
+
+    def __init__(self, connection: sqlite3.Connection, disk: Disk) -> None:
+        self._connection = connection
+        self._disk = disk
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:  # what sqlite3 takes
+        if self._disk.is_broken and sql == "COMMIT":
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+            raise error
+        return self._connection.execute(sql, *values)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
 
 
 async def test_on_a_full_disk_what_is_acknowledged_is_what_is_kept(sqlite: OpenSqlite) -> None:

@@ -3,7 +3,8 @@
 Waiting for the disk is most of what a change costs, and one wait serves the whole group.
 
 Invariants: a function that fails is undone alone, no caller is answered before the commit, and a
-commit that fails is the failure of every caller in the group.
+commit that fails is the failure of every caller in the group. Where a failed commit may still come
+to light after a restart, callers are told that its outcome is unknown.
 """
 
 import sqlite3
@@ -13,6 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from forewarned.core.tasks import ActuatorOf
+from forewarned.service.errors import UnknownOutcomeError
 from forewarned.service.ports import Clock
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.relational.transaction import NextWake, Publishing
@@ -27,6 +29,10 @@ MOST: Final = 256
 """Functions in a group."""
 LONGEST: Final = 0.005
 """Seconds after which a group is closed: the first caller waits for the last one."""
+
+_UNCONFIRMED: Final = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
+"""All of the commit is in the log, and the disk has not confirmed it. If the process ends before
+the next commit, which takes its place, a restart finds it there."""
 
 
 class GroupCommitter:
@@ -66,7 +72,7 @@ class GroupCommitter:
             self._publishing = None
             # Refused calls too: the reason may have been a change that is now undone.
             for call in group:
-                call.fail(as_told(error))
+                call.fail(_as_told(error))
         else:
             self._cache.committed()
             self._first_vm.committed()
@@ -138,6 +144,15 @@ class GroupCommitter:
         else:
             self._cache.written(transaction.written)
         return transaction
+
+
+def _as_told(error: BaseException) -> BaseException:
+    """The error of a group, as each of its callers is told it."""
+    if isinstance(error, sqlite3.Error) and error.sqlite_errorcode in _UNCONFIRMED:
+        told = UnknownOutcomeError()
+        told.__cause__ = error
+        return told
+    return as_told(error)
 
 
 def _limited(calls: QueuedCalls[SqliteTransaction], *, room: int) -> QueuedCalls[SqliteTransaction]:

@@ -1,7 +1,8 @@
 """The store in one file: SQLite with a write-ahead log, one writer and one reader.
 
-Invariant: once `transact` returns, its changes are on the disk; if it raises, nothing has changed.
-Or in no file at all, for tests and for servers that live as long as one: then the writer reads too.
+Invariant: once `transact` returns, its changes are on the disk; if it raises, nothing has changed,
+or it can't be known. Or in no file at all, for tests and for servers that live as long as one: then
+the writer reads too.
 """
 
 import logging
