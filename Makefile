@@ -1,7 +1,7 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
 .PHONY: help venv az run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
-	bench-smoke deb dist docs mutants screenshots constraints clean FORCE
+	bench-smoke crash-points deb dist docs mutants screenshots constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -130,6 +130,9 @@ screenshots: .venv/.dev ## take the pictures of the console anew, light and dark
 
 mutants: .venv/.dev ## prove that the tests catch small wrong edits
 	$(BIN)/python -m tools.mutants $(ARGS)
+
+crash-points: .venv/.dev ## kill, fill the disk and break it at every call that writes; flags in ARGS="--subject journal"
+	@$(BIN)/python -m tools.crash_points $(ARGS)
 
 # uv is wanted for this one step only, so it lives in an environment of its own. Addresses of
 # package indexes and paths of machines stay out of the files: whoever installs has their own.

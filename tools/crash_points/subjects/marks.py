@@ -1,0 +1,190 @@
+"""The actuator's marks: a program that has to run once for an event (I22).
+
+Two subjects: the actuator, which marks what it is about to do and starts a runner; and the runner,
+which outlives the actuator and records how the program ended.
+"""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, Self
+
+from typing_extensions import override
+
+from forewarned.actuators.command import runner
+from forewarned.actuators.command.records import Folder
+from forewarned.clock import VirtualClock
+from forewarned.core.tasks import LEASE
+from tests.actuators import killed_actuator
+from tests.actuators.command.programs import program
+from tests.actuators.served import rack1, served
+from tests.builders import NOON
+from tests.control.control_api import ControlApi, control_api
+from tools.crash_points.subject import STOPPED, Life, Tell, Verdict
+
+_KEY: Final = "event/web"
+_PATIENCE: Final = 60.0
+
+
+def counted_program(folder: Path) -> str:
+    """Leaves a link behind each time: a call that none of those which fail is."""
+    return program(_program(folder), f"ln -s run {_runs(folder)}.$$")
+
+
+def runs(folder: Path) -> int:
+    return len(list(folder.parent.glob(f"{_runs(folder).name}.*")))
+
+
+class RunnerSubject:
+    name = "runner"
+    title = "the actuator's runner"
+
+    def prepare(self, folder: Path) -> None:
+        counted_program(folder)
+
+    def live(self, folder: Path, tell: Tell) -> None:
+        records = Folder(folder)
+        try:
+            records.mark(_KEY)
+            with records.locked(_KEY, (str(_program(folder)),), {}):
+                runner.run(records.path)
+        except Exception as error:  # noqa: BLE001  # what a runner says, no one reads
+            tell(f"{STOPPED} {error}")
+
+    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002  # it needs no one
+        return life.told()
+
+    def judge(self, folder: Path, told: Sequence[str]) -> Verdict:  # noqa: ARG002  # the record tells
+        record, count = Folder(folder).read(), runs(folder)
+        wrong = []
+        if record.is_untouched and count:
+            wrong.append("the record says that no program was started, and one was")
+        if record.is_running:
+            wrong.append("the record says that a program runs")
+        return Verdict(
+            lost=["the program's run"] if record.is_done and not count else [],
+            doubled=["the program's run"] if count > 1 else [],
+            wrong=wrong,
+        )
+
+
+class Desk:
+    """A server's control API, on a thread of its own, that outlives the actuators."""
+
+    url: str
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._clock = VirtualClock(NOON, speed=0)
+        self._ready = threading.Event()
+        self._over: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait(_PATIENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._over is not None
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        self._over = asyncio.Event()
+        async with (
+            control_api(clock=self._clock, actuator_of=rack1) as self._control,
+            served(self._control) as self.url,
+        ):
+            self._ready.set()
+            await self._over.wait()
+
+    # Any: the JSON of /v1.
+    def schedule(self) -> Any:
+        return self._call(self._control.schedule("Reboot", "web"))
+
+    def task(self, event_id: str) -> Any:
+        [task] = self._call(self._control.get("/v1/tasks", event=event_id))["tasks"]
+        return task
+
+    def pass_time(self, span: timedelta) -> None:
+        self._call(self._clock.step(span))
+
+    def _call(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
+
+    _control: ControlApi
+
+
+class MarksSubject:
+    name = "marks"
+    title = "the actuator's marks"
+
+    def __init__(self) -> None:
+        self._open: Desk | None = None
+        self._event_id = ""
+
+    @property
+    def _desk(self) -> Desk:
+        assert self._open is not None
+        return self._open
+
+    @override
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        """The process that is killed gets one without a server."""
+        return type(self), ()
+
+    def prepare(self, folder: Path) -> None:
+        counted_program(folder)
+        self._open = Desk().__enter__()
+        self._event_id = self._desk.schedule()["event_id"]
+        _url(folder).write_text(self._desk.url)
+
+    def live(self, folder: Path, tell: Tell) -> None:  # noqa: ARG002  # the server is told
+        carry_out(folder)
+
+    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002
+        told = life.told()
+        task = self._desk.task(self._event_id)
+        if task["state"] == "Failed":
+            told.append(f"{STOPPED} {task['error']}")
+        return told
+
+    def judge(self, folder: Path, told: Sequence[str]) -> Verdict:
+        try:
+            if not told and self._desk.task(self._event_id)["state"] != "Done":
+                self._desk.pass_time(LEASE)
+                carry_out(folder)
+            task, count = self._desk.task(self._event_id), runs(folder)
+        finally:
+            self._desk.__exit__()
+        is_done = task["state"] == "Done"
+        wrong = [] if is_done or told else [f"the task is {task['state']}: {task['error']}"]
+        return Verdict(
+            lost=["the reboot"] if is_done and not count else [],
+            doubled=["the reboot"] if count > 1 else [],
+            wrong=wrong,
+        )
+
+
+def carry_out(folder: Path) -> None:
+    """Run an actuator until it has reported on one task."""
+    killed_actuator.run(_url(folder).read_text(), [str(_program(folder))], folder, None)
+
+
+# Beside the folder, where no call fails.
+
+
+def _program(folder: Path) -> Path:
+    return folder.with_name("reboot")
+
+
+def _url(folder: Path) -> Path:
+    return folder.with_name("url")
+
+
+def _runs(folder: Path) -> Path:
+    return folder.with_name("run")

@@ -1,0 +1,175 @@
+"""The whole server in one process, driven over HTTP: what it answers with 200 is durable (I14)."""
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any, Final
+
+from forewarned.cli.app import main
+from tests.end_to_end.server_process import DOCUMENT, METADATA, serving
+from tools.crash_points.subject import (
+    ACKED,
+    ASKED,
+    REFUSED,
+    STOPPED,
+    Life,
+    Tell,
+    Verdict,
+    compare,
+    those,
+)
+
+VMS: Final = ("a", "b", "c")
+FLEET: Final = "".join(f'[[vms]]\nname = "{name}"\n' for name in VMS)
+ACTIONS: Final = frozenset({"scheduled", "approved", "completed", "canceled"})
+_PATIENCE: Final = 60.0
+_LISTENS: Final = re.compile(r"printed +(metadata|control) +https?://(\S+)$")
+_READY: Final = "printed Stop with"
+
+
+class ServerSubject:
+    name = "server"
+    title = "the whole server"
+
+    def prepare(self, folder: Path) -> None:
+        """A server that has served before: its VMs have read, so their events are announced."""
+        (folder.parent / "fleet.toml").write_text(FLEET)
+        with serving(folder.parent, "--fleet", "fleet.toml") as server:
+            for name in VMS:
+                assert server.get(f"/vm/{name}{DOCUMENT}").status == 200
+
+    def live(self, folder: Path, tell: Tell) -> None:
+        log = folder.parent / "log of the killed"
+        sys.stdout = _Printed(tell)
+        # Appended line by line, so that all is there after a kill.
+        sys.stderr = log.open("a", buffering=1)
+        os.chdir(folder.parent)
+        anywhere = [f"--{each}=127.0.0.1:0" for each in ("metadata", "control", "arm")]
+        more = ("--clock=paused", "--workers=0", f"--data={folder}", "--fleet=fleet.toml")
+        sys.argv = ["forewarned", "serve", *anywhere, *more]
+        try:
+            main()
+        except SystemExit as ended:
+            if ended.code:
+                said = log.read_text().strip().splitlines()
+                tell(f"{STOPPED} {said[-1] if said else 'without a word'}")
+
+    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002  # it says where it is
+        told: list[str] = []
+        while lines := life.lines():
+            told += lines
+            if any(line.startswith(_READY) for line in lines):
+                found = (_LISTENS.match(line) for line in told)
+                driver = _Driver({each[1]: each[2] for each in found if each})
+                told += driver.drive(until_refused=life.dies_when_refused)
+                dies = life.dies_when_refused and those(told, REFUSED)
+                with suppress(ProcessLookupError):
+                    os.kill(life.pid, signal.SIGKILL if dies else signal.SIGTERM)
+        return [*told, *life.told()]
+
+    def judge(self, folder: Path, told: Sequence[str]) -> Verdict:
+        with serving(folder.parent, "--fleet", "fleet.toml") as server:
+            rows = server.call("GET", "/v1/history?limit=1000")["history"]
+            events = server.call("GET", "/v1/events?status=all&limit=1000")["events"]
+            statuses = {name: server.get(f"/vm/{name}{DOCUMENT}").status for name in VMS}
+        recovered = [
+            f"{row['action']} {row['resources'][0]}" for row in rows if row["action"] in ACTIONS
+        ]
+        verdict = compare(told, recovered)
+        log = (folder.parent / "log of the killed").read_text()
+        return Verdict(
+            lost=verdict.lost,
+            doubled=[*verdict.doubled, *_started_twice(rows)],
+            wrong=[
+                *verdict.wrong,
+                *(f"{name} reads {status}" for name, status in statuses.items() if status != 200),
+                *([f"{len(events)} events"] if len(events) > len(VMS) else []),
+                *(["the log has a traceback"] if "Traceback" in log else []),
+                *(f"answered {each}" for each in those(told, "answered")),
+            ],
+        )
+
+
+# Any: rows of the JSON of /v1.
+def _started_twice(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    starts = [row["resources"][0] for row in rows if row["action"] == "started"]
+    return [f"started {name}" for name in sorted(set(starts)) if starts.count(name) > 1]
+
+
+class _Driver:
+    """Operators and VMs, who are told of every answer."""
+
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        self._addresses = addresses
+        self._told: list[str] = []
+        self._tries = 0
+
+    def drive(self, *, until_refused: bool) -> list[str]:
+        self._tries = 1 if until_refused else 2
+        # It may die at any moment.
+        with suppress(OSError, HTTPException):
+            for name in VMS:
+                self._play(name)
+                if until_refused and those(self._told, REFUSED):
+                    break
+        return self._told
+
+    def _play(self, name: str) -> None:
+        body = {"type": "Freeze", "resources": [name]}
+        made = self._ask(f"scheduled {name}", "POST", "/v1/events", body)
+        if made is None:
+            return
+        event_id = made["events"][0]["event_id"]
+        if name == "c":
+            self._ask(f"canceled {name}", "POST", f"/v1/events/{event_id}/cancel", {"reason": "x"})
+            return
+        approval = {"StartRequests": [{"EventId": event_id}]}
+        self._ask(f"approved {name}", "POST", f"/vm/{name}{DOCUMENT}", approval, at="metadata")
+        if name == "a":
+            self._ask(f"completed {name}", "POST", f"/v1/events/{event_id}/complete", {})
+
+    def _ask(
+        self, what: str, method: str, path: str, body: object, *, at: str = "control"
+    ) -> Any:  # the JSON of the answer
+        """Once more if it is refused. None if it is refused again."""
+        for _ in range(self._tries):
+            self._told.append(f"{ASKED} {what}")
+            connection = HTTPConnection(self._addresses[at], timeout=_PATIENCE)
+            with closing(connection):
+                connection.request(
+                    method, path, json.dumps(body), METADATA | {"Content-Type": "application/json"}
+                )
+                response = connection.getresponse()
+                answer = response.read()
+            if response.status < 300:
+                self._told.append(f"{ACKED} {what}")
+                return json.loads(answer or b"null")
+            word = REFUSED if response.status == 503 else f"answered {response.status} to"
+            self._told.append(f"{word} {what}: {answer.decode()}")
+        return None
+
+
+class _Printed:
+    """Standard output whose lines are told."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            self._tell(f"printed {line}")
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
