@@ -106,6 +106,32 @@ def test_queries_are_described_by_parameters_without_null() -> None:
     assert parameters["limit"]["maximum"] == 10_000
 
 
+def test_an_answer_of_several_shapes_may_fit_more_than_one_of_them() -> None:
+    """Of health, callers without a token see the status, and others see more around it."""
+    answers = described()["GET", "/v1/health"]["responses"]["200"]["content"]["application/json"]
+    shapes = description()["components"]["schemas"]
+    names = [ref.rpartition("/")[2] for ref in refs(answers["schema"])]
+
+    required = [set(shapes[name]["required"]) for name in names]
+
+    assert len(required) == 2
+    assert required[1] < required[0]
+    assert "anyOf" in answers["schema"]
+
+
+def test_spans_are_not_said_to_have_a_format_that_they_are_not_written_in() -> None:
+    """A duration of JSON Schema is PT14M59S, and validators refuse 14m59s for one."""
+
+    def formats(node: object) -> Iterator[str]:
+        if isinstance(node, dict):
+            yield from (value for key, value in node.items() if key == "format")
+        if isinstance(node, dict | list | tuple):
+            for value in node.values() if isinstance(node, dict) else node:
+                yield from formats(value)
+
+    assert set(formats(description())) == {"date-time"}
+
+
 def test_the_fleet_is_described_as_the_fleet_file_has_it() -> None:
     known = {field.encode_name for field in msgspec.structs.fields(WireFleet)}
 

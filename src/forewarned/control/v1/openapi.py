@@ -146,20 +146,21 @@ def _without_null(schema: Json) -> Json:
 
 
 def _responses(operation: Operation, schemas: _Schemas) -> Iterator[tuple[str, Json]]:
-    content = {operation.media_type: {"schema": _one_of(operation.replies, schemas)}}
+    content = {operation.media_type: {"schema": _any_of(operation.replies, schemas)}}
     if operation.lines:
         lines = [schemas.schema(line) for line in operation.lines]
-        content[progress.MEDIA_TYPE] = {"schema": {"oneOf": lines}}
+        content[progress.MEDIA_TYPE] = {"schema": {"anyOf": lines}}
     yield str(int(operation.status)), {"description": operation.status.phrase, "content": content}
     if operation.down:
-        content = {"application/json": {"schema": _one_of(operation.down, schemas)}}
+        content = {"application/json": {"schema": _any_of(operation.down, schemas)}}
         yield "503", {"description": HTTPStatus.SERVICE_UNAVAILABLE.phrase, "content": content}
     yield "default", {"$ref": "#/components/responses/Refusal"}
 
 
-def _one_of(types: Sequence[object], schemas: _Schemas) -> Json:
+def _any_of(types: Sequence[object], schemas: _Schemas) -> Json:
     shapes = [schemas.schema(type_) for type_ in types]
-    return shapes[0] if len(shapes) == 1 else {"oneOf": shapes}
+    # Not `oneOf`, which what fits two of them would break: a shape may have all that another has.
+    return shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
 
 
 def _refusal(schemas: _Schemas) -> Json:

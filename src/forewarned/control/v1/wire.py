@@ -448,7 +448,6 @@ def span_schema(type_: type) -> dict[str, object]:
         raise NotImplementedError(type_)
     return {
         "type": "string",
-        "format": "duration",
         "description": "written 14m59s, also read as PT14M59S",
         "examples": ["14m59s"],
     }
