@@ -1,7 +1,7 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
 .PHONY: help venv az run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
-	bench-smoke crash-points deb dist docs mutants screenshots constraints clean FORCE
+	bench-smoke crash-points fuzz deb dist docs mutants screenshots constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -11,11 +11,14 @@ CODE := src tests $(wildcard tools benchmarks)
 # Tests start hundreds of Pythons, and each would compile everything it imports once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Scripts in .venv and .venv-az name this directory and the Python that made them. If one was copied
+# Scripts in .venv, .venv-az and .venv-fuzz name this directory and the Python that made them. If one was copied
 # here, or that Python has gone, or an installation broke off, its stamps mean nothing and it is
 # made anew.
 ifneq ($(shell $(BIN)/python -c "print(open('.venv/.whole').read().strip())" 2>/dev/null),$(CURDIR))
 STALE := FORCE
+endif
+ifneq ($(shell .venv-fuzz/bin/python -c "print(open('.venv-fuzz/.whole').read().strip())" 2>/dev/null),$(CURDIR))
+STALE_FUZZ := FORCE
 endif
 ifneq ($(shell .venv-az/bin/python -c "print(open('.venv-az/.whole').read().strip())" 2>/dev/null),$(CURDIR))
 STALE_AZ := FORCE
@@ -32,6 +35,9 @@ help: ## list the commands
 
 .venv-az/.az: constraints/az.txt $(STALE_AZ)
 	@$(PYTHON) tools/environment.py az
+
+.venv-fuzz/.fuzz: constraints/fuzz.txt $(STALE_FUZZ)
+	@$(PYTHON) tools/environment.py fuzz
 
 venv: .venv/.dev ## make .venv with all that development needs
 
@@ -134,6 +140,9 @@ mutants: .venv/.dev ## prove that the tests catch small wrong edits
 crash-points: .venv/.dev ## kill, fill the disk and break it at every call that writes; flags in ARGS="--subject journal"
 	@$(BIN)/python -m tools.crash_points $(ARGS)
 
+fuzz: .venv/.dev .venv-fuzz/.fuzz ## try inputs that no one thought of, an hour for each reader; flags in ARGS="--seconds 5"
+	@$(BIN)/python -m tools.fuzz $(ARGS)
+
 # uv is wanted for this one step only, so it lives in an environment of its own. Addresses of
 # package indexes and paths of machines stay out of the files: whoever installs has their own.
 PIN = .venv-constraints/bin/uv --quiet pip compile --universal --python-version 3.11 \
@@ -154,10 +163,11 @@ constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	$(COMPILE) --extra testing --constraint constraints/dev.txt --output-file constraints/testing.txt
 	$(PIN) $(ARGS) constraints/az.in --output-file constraints/az.txt
 	$(PIN) $(ARGS) constraints/nova.in $(addprefix --no-emit-package=,$(NOVA_UNUSED)) --output-file constraints/nova.txt
+	$(PIN) $(ARGS) constraints/fuzz.in --constraint constraints/dev.txt --output-file constraints/fuzz.txt
 	$(PIN) $(ARGS) constraints/libvirt-build.in --output-file constraints/libvirt-build.txt
 	$(PIN) $(ARGS) constraints/libvirt.in --output-file constraints/libvirt.txt
 	rm -rf .venv-constraints
 
 clean: ## remove all that was made here
-	rm -rf .venv .venv.lock .venv-az .venv-az.lock .venv-nova .venv-nova.lock .venv-constraints site dist .coverage .coverage.* \
-		.mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv.lock .venv-az .venv-az.lock .venv-nova .venv-nova.lock .venv-fuzz .venv-fuzz.lock .venv-constraints site dist .coverage .coverage.* \
+		.mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .fuzz

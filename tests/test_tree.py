@@ -370,6 +370,7 @@ def test_only_settings_read_the_environment() -> None:
         "dev.txt",
         "az.txt",
         "nova.txt",
+        "fuzz.txt",
         "libvirt.txt",
         "libvirt-build.txt",
     ],

@@ -1,11 +1,12 @@
-"""Create an environment, or bring it up to date: `python3 tools/environment.py server|dev|az|nova`.
+"""Create or update an environment: `python3 tools/environment.py server|dev|az|nova|fuzz`.
 
 `libvirt` adds libvirt's Python library to a .venv that is there. pip builds it, with gcc,
 pkg-config and libvirt's headers, so tests ask for it where they have these, and nothing else does.
 
 An environment is either complete or rebuilt: the mark of a complete one is removed before anything
 is installed and put back at the end. The az CLI and Nova have environments of their own, because
-they pin hundreds of packages that are none of ours. This runs before anything is installed, and the
+they pin hundreds of packages that are none of ours; the fuzzers have one, because few need them.
+This runs before anything is installed, and the
 Python that runs it may be too old to use: standard library only, no syntax newer than Python 3.6.
 """
 
@@ -23,14 +24,16 @@ VENVS = {
     "dev": ROOT / ".venv",
     "az": ROOT / ".venv-az",
     "nova": ROOT / ".venv-nova",
+    "fuzz": ROOT / ".venv-fuzz",
 }
-OTHERS = ("az", "nova")
+OTHERS = ("az", "nova", "fuzz")
 # The files the Makefile checks. Development needs everything that serving needs.
 STAMPS = {
     "server": (".server",),
     "dev": (".server", ".dev"),
     "az": (".az",),
     "nova": (".nova",),
+    "fuzz": (".fuzz",),
 }
 
 

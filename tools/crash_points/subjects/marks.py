@@ -4,10 +4,7 @@ Two subjects: the actuator, which marks what it is about to do and starts a runn
 which outlives the actuator and records how the program ended.
 """
 
-import asyncio
-import threading
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -15,17 +12,14 @@ from typing_extensions import override
 
 from forewarned.actuators.command import runner
 from forewarned.actuators.command.records import Folder
-from forewarned.clock import VirtualClock
 from forewarned.core.tasks import LEASE
 from tests.actuators import killed_actuator
 from tests.actuators.command.programs import program
-from tests.actuators.served import rack1, served
-from tests.builders import NOON
-from tests.control.control_api import ControlApi, control_api
+from tests.actuators.served import rack1
+from tests.control.control_thread import ControlThread
 from tools.crash_points.subject import STOPPED, Life, Tell, Verdict
 
 _KEY: Final = "event/web"
-_PATIENCE: Final = 60.0
 
 
 def counted_program(folder: Path) -> str:
@@ -70,65 +64,16 @@ class RunnerSubject:
         )
 
 
-class Desk:
-    """A server's control API, on a thread of its own, that outlives the actuators."""
-
-    url: str
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._clock = VirtualClock(NOON, speed=0)
-        self._ready = threading.Event()
-        self._over: asyncio.Event | None = None
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._ready.wait(_PATIENCE)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._over is not None
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join()
-        self._loop.close()
-
-    async def _serve(self) -> None:
-        self._over = asyncio.Event()
-        async with (
-            control_api(clock=self._clock, actuator_of=rack1) as self._control,
-            served(self._control) as self.url,
-        ):
-            self._ready.set()
-            await self._over.wait()
-
-    # Any: the JSON of /v1.
-    def schedule(self) -> Any:
-        return self._call(self._control.schedule("Reboot", "web"))
-
-    def task(self, event_id: str) -> Any:
-        [task] = self._call(self._control.get("/v1/tasks", event=event_id))["tasks"]
-        return task
-
-    def pass_time(self, span: timedelta) -> None:
-        self._call(self._clock.step(span))
-
-    def _call(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
-
-    _control: ControlApi
-
-
 class MarksSubject:
     name = "marks"
     title = "the actuator's marks"
 
     def __init__(self) -> None:
-        self._open: Desk | None = None
+        self._open: ControlThread | None = None
         self._event_id = ""
 
     @property
-    def _desk(self) -> Desk:
+    def _desk(self) -> ControlThread:
         assert self._open is not None
         return self._open
 
@@ -139,8 +84,8 @@ class MarksSubject:
 
     def prepare(self, folder: Path) -> None:
         counted_program(folder)
-        self._open = Desk().__enter__()
-        self._event_id = self._desk.schedule()["event_id"]
+        self._open = ControlThread(actuator_of=rack1).__enter__()
+        self._event_id = self._desk.call(self._desk.api.schedule("Reboot", "web"))["event_id"]
         _url(folder).write_text(self._desk.url)
 
     def live(self, folder: Path, tell: Tell) -> None:  # noqa: ARG002  # the server is told
@@ -148,17 +93,18 @@ class MarksSubject:
 
     def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002
         told = life.told()
-        task = self._desk.task(self._event_id)
-        if task["state"] == "Failed":
+        task = self._task()
+        # Stuck: a runner that was killed leaves it open whether its program has done its work.
+        if task["state"] in {"Failed", "Stuck"}:
             told.append(f"{STOPPED} {task['error']}")
         return told
 
     def judge(self, folder: Path, told: Sequence[str]) -> Verdict:
         try:
-            if not told and self._desk.task(self._event_id)["state"] != "Done":
-                self._desk.pass_time(LEASE)
+            if not told and self._task()["state"] != "Done":
+                self._desk.call(self._desk.clock.step(LEASE))
                 carry_out(folder)
-            task, count = self._desk.task(self._event_id), runs(folder)
+            task, count = self._task(), runs(folder)
         finally:
             self._desk.__exit__()
         is_done = task["state"] == "Done"
@@ -168,6 +114,10 @@ class MarksSubject:
             doubled=["the reboot"] if count > 1 else [],
             wrong=wrong,
         )
+
+    def _task(self) -> Any:  # the JSON of /v1
+        [task] = self._desk.call(self._desk.api.get("/v1/tasks", event=self._event_id))["tasks"]
+        return task
 
 
 def carry_out(folder: Path) -> None:

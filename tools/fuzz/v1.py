@@ -1,0 +1,43 @@
+"""`python -m tools.fuzz.v1 SECONDS FOLDER`: requests made from the OpenAPI description of /v1.
+
+schemathesis makes sequences of requests that fit the description and of requests that don't, and
+holds the answers against it. Run by `python -m tools.fuzz`, with the packages of .venv-fuzz. What
+it remembers is in the folder.
+"""
+
+import subprocess
+import sys
+from typing import Final
+
+from tests.control.control_thread import ControlThread
+
+CHECKS: Final = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+)
+"""What the description promises. Which bodies are refused is for the rules to say, not for it."""
+
+STREAMS: Final = r"^/v1/(changes|requests)$"
+"""Server-sent events: the description has the JSON of each, and schemathesis wants their lines."""
+
+
+def main(seconds: str, folder: str) -> int:
+    with ControlThread() as control:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "fuzz"),
+                f"{control.url}/v1/openapi.json",
+                *("--max-time", seconds, "--checks", ",".join(CHECKS)),
+                *("--exclude-path-regex", STREAMS),
+                *("--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"),
+            ],
+            cwd=folder,
+            check=False,
+        )
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
