@@ -26,7 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             campaign = Campaign(Tracer(PRELOADED), Path(folder))
             results = [
                 campaign.run(
-                    make(), options.kind or tuple(Kind), every=options.every, progress=_progress
+                    make(),
+                    options.kind or tuple(Kind),
+                    every=options.every,
+                    first=options.first,
+                    progress=_progress,
                 )
                 for make in chosen
             ]
@@ -58,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--every", type=int, default=1, metavar="N", help="try one point of N, for a sample"
+    )
+    parser.add_argument(
+        "--first", type=int, default=0, metavar="K", help="the first of the sample, from 0"
     )
     parser.add_argument("--json", action="store_true", help="print all that was counted as JSON")
     return parser

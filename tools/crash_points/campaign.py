@@ -81,15 +81,16 @@ class Campaign:
         kinds: Iterable[Kind] = tuple(Kind),
         *,
         every: int = 1,
+        first: int = 0,
         progress: Progress = lambda *_: None,
     ) -> Result:
-        """`every`: take one point of so many, another each time for each kind."""
+        """`every`: take one point of so many, from the `first`; for each kind other points."""
         points = self.count(subject)
         result = Result(name=subject.name, title=subject.title, calls=len(points))
         chosen = [
             Injection(point, kind)
             for offset, kind in enumerate(kinds)
-            for point in points[offset % every :: every]
+            for point in points[(first + offset) % every :: every]
         ]
         for injection in chosen:
             result.trials.append(self.try_point(subject, injection))

@@ -48,13 +48,16 @@ _ANY_PROCESS: Final = -1
 class Kind(StrEnum):
     KILL = "kill"
     FULL = "ENOSPC"
+    """From that call on, as a disk stays full."""
     BROKEN = "EIO"
+    """Once."""
     BROKEN_AND_KILL = "EIO+kill"
     """As soon as it has told what went wrong."""
 
-    @property
-    def injection(self) -> str:
-        return "signal=KILL" if self is Kind.KILL else f"error={self.partition('+')[0]}"
+    def injection(self, number: int) -> str:
+        """Into the call of this number, as strace wants to be told."""
+        what = "signal=KILL" if self is Kind.KILL else f"error={self.partition('+')[0]}"
+        return f"{what}:when={number}{'+' if self is Kind.FULL else ''}"
 
     @property
     def dies_when_refused(self) -> bool:
@@ -118,10 +121,8 @@ class TracedLife:
             return
         point = self._injection.point
         yield from ("-e", f"trace={point.call}")
-        yield from (
-            "-e",
-            f"inject={point.call}:{self._injection.kind.injection}:when={point.number}",
-        )
+        what = self._injection.kind.injection(point.number)
+        yield from ("-e", f"inject={point.call}:{what}")
         if point.path:
             yield from ("-P", str(self._folder / point.path))
 

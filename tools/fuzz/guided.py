@@ -7,7 +7,7 @@ input is beside the corpus.
 import logging
 import sys
 
-import atheris  # type: ignore[import-not-found, unused-ignore]  # in .venv-fuzz
+import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]  # in .venv-fuzz
 
 with atheris.instrument_imports(include=["forewarned"]):
     from tools.fuzz.catalog import load

@@ -17,7 +17,7 @@ from forewarned.core.ids import ScopeId
 from forewarned.core.transitions import Scheduled
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from forewarned.service.ports import Store, Transaction
-from forewarned.storage.errors import StoreInUseError
+from forewarned.storage.errors import StoreInUseError, UnwritableDirectoryError
 from forewarned.storage.sqlite import restore_marker
 from tests.builders import NOON, OPERATOR, a_resource, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite
@@ -262,6 +262,39 @@ async def test_i25_a_change_that_is_on_the_disk_is_told_though_its_mark_can_not_
 
     assert after == [before + 1, before + 2]
     assert caplog.text.count("can't write the restore marker") == 1
+
+
+def fill_disk_of_mark(path: Path) -> None:
+    mark = restore_marker.mark_path(path)
+    mark.unlink()
+    mark.symlink_to("/dev/full")
+
+
+async def test_i14_a_store_is_opened_though_its_mark_can_not_be_written(
+    used: OpenSqlite, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """F9: as after any commit, since changes are on the disk without it."""
+    async with used() as store:
+        before = await seen(store)
+    fill_disk_of_mark(path)
+
+    async with used() as store:
+        after = await schedule(store, 2)
+
+    assert after > before
+    assert caplog.text.count("can't write the restore marker") == 1
+
+
+async def test_an_operator_is_told_why_it_can_not_be_said_that_a_database_was_restored(
+    used: OpenSqlite, path: Path
+) -> None:
+    """F9"""
+    async with used():
+        pass
+    fill_disk_of_mark(path)
+
+    with pytest.raises(UnwritableDirectoryError, match="No space left on device"):
+        restore_marker.declare_restored(path)
 
 
 async def test_an_operator_can_say_that_a_database_was_restored(

@@ -42,7 +42,10 @@ DELIVERED: Final = "delivered"
 MESSAGES: Final = 3
 _SCOPE: Final = ScopeId("scope1")
 _EVENT: Final = an_event()
-_PATIENCE: Final = 5.0
+_PATIENCE: Final = 1.0
+"""Seconds that a publisher goes on whose disk may be full for good."""
+_LONG: Final = 20.0
+"""For one whose disk is not: far longer than it takes."""
 
 
 class ToldTarget:
@@ -115,7 +118,7 @@ async def _live(folder: Path, tell: Tell) -> None:
     async with _opened(folder) as (store, clock), _publishing(store, clock, tell) as engine:
         for number in range(MESSAGES):
             await _happen(engine, number, tell)
-        await _until_delivered(engine, clock)
+        await _until_delivered(engine, clock, patience=_PATIENCE)
 
 
 async def _happen(engine: Engine, number: int, tell: Tell) -> None:
@@ -146,14 +149,14 @@ async def _settled(folder: Path) -> tuple[list[str], list[str]]:
     async with _opened(folder) as (store, clock):
         recovered = await store.read(_approvals)
         async with _publishing(store, clock, told.append) as engine:
-            await _until_delivered(engine, clock)
+            await _until_delivered(engine, clock, patience=_LONG)
     return recovered, told
 
 
-async def _until_delivered(engine: Engine, clock: VirtualClock) -> None:
+async def _until_delivered(engine: Engine, clock: VirtualClock, *, patience: float) -> None:
     """Or until it is clear that something never will be: then the laws say what."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(patience):
             while not await _is_settled(engine, clock):
                 # For what is tried again after a pause.
                 await clock.step(SECOND)

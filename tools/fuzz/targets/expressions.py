@@ -1,12 +1,13 @@
 """Templates of ARM: whatever they are, they are read, or refused with an error of ARM's."""
 
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
 from forewarned.control.arm.errors import ArmError
-from forewarned.control.arm.templates.expressions import Surroundings, evaluated
+from forewarned.control.arm.templates.expressions import Allowance, Surroundings, evaluated
 from forewarned.control.arm.templates.template import Template, read_deployment
 from forewarned.control.arm.templates.template_json import UnendedCommentError, standard_json
 from forewarned.core.errors import RefusalError
@@ -49,7 +50,7 @@ EXAMPLES: Final = (
     json.dumps(_TEMPLATE).encode(),
     b'{"properties": {template:{ /* why */ "resources": [] // none\n}}}',
 )
-_AROUND: Final = {"subscription": "8d10da13", "group": "rg1", "location": "local"}
+_AROUND: Final = Surroundings(subscription="8d10da13", group="rg1", location="local")
 
 
 def check(data: bytes) -> None:
@@ -60,8 +61,9 @@ def check(data: bytes) -> None:
         text = data.decode()
     except UnicodeDecodeError:
         return
-    around = Surroundings(
-        **_AROUND,
+    around = replace(
+        _AROUND,
+        allowance=Allowance(),
         parameters={"a": "b", "n": 3, "secret": None},
         variables={"v": {"list": [{"name": "[parameters('a')]"}], "self": "[variables('v')]"}},
         reference=lambda path: {"id": path},
@@ -78,7 +80,7 @@ def _check_template(data: bytes) -> None:
     except (UnendedCommentError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
     try:
-        template = Template(read_deployment(body), Surroundings(**_AROUND))
+        template = Template(read_deployment(body), replace(_AROUND, allowance=Allowance()))
         _show([each.path for each in template.planned()])
         _show(template.outputs(lambda path: {"id": path}))
         _show(template.shown_parameters())

@@ -18,7 +18,7 @@ _MESSAGES: Final = (
     protocol.Committed(8, [PageContent.of(_SAVED)], [], [ResourceName("vm2")]),
     protocol.SnapshotEnd(),
     protocol.Granted(1),
-    protocol.Approve(1, (EventId("a"),), _CALLER, "10.0.0.1"),
+    protocol.Approve(1, [EventId("a")], _CALLER, "10.0.0.1"),
     protocol.AskAbout(2, ResourceName("vm1")),
     protocol.Synced(3),
 )

@@ -132,7 +132,11 @@ def opened_marker(database: Path) -> Iterator[RestoreMarker]:
 def declare_restored(database: Path) -> None:
     """Have the next start take the database for a restored one. Raises CannotOpenError."""
     with sole_use(database), opened_marker(database) as marker:
-        marker.declare_restored()
+        try:
+            marker.declare_restored()
+        except OSError as error:
+            folder = database.resolve().parent
+            raise UnwritableDirectoryError(folder, error.strerror or str(error)) from error
 
 
 def _make_origin(path: Path) -> bool:

@@ -124,7 +124,7 @@ class SqliteStore:
         self._group.incarnation_offset = offset
         last = await self._writer.run(SqliteTransaction.last_change, unchanged)
         # Only now: a start that is cut short must be able to find the same again.
-        marker.raise_to(last)
+        marker.follow(last)
         self._group.committed = marker.follow
 
     async def transact(
