@@ -17,6 +17,7 @@ LONG = {
     "browser",
     "client",
     "cluster",
+    "crash_points",
     "end_to_end",
     "examples",
     "lab",
