@@ -54,15 +54,15 @@ lab: .venv/.dev ## serve two hypervisors with real guests, whose events are carr
 
 # Two jobs at a time, each shown whole when it is over, where this make can do that.
 TWO_JOBS := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
-# A module's tests run in one worker, which starts once what they share, in the order of tests/conftest.py.
-DISTRIBUTED := -n auto --dist loadfile --no-loadscope-reorder
+# Three for each processor. A module's tests run in one, which starts once what they share.
+DISTRIBUTED := --processes 0
 PYTEST := $(BIN)/pytest $(DISTRIBUTED)
 # What `test-core` and `lint` have run already.
 CHECKED := --ignore=tests/core --ignore=tests/test_tree.py
 # What `test-packages` runs: it builds, downloads and installs for minutes.
 ELSEWHERE := --ignore=tests/artefacts
 
-# Once after an installation: workers that start at the same time would each compile all tests.
+# Once after an installation, and beside the checks: it takes one processor 20 seconds.
 .venv/.compiled: .venv/.dev
 	$(BIN)/pytest --collect-only -qq $(CHECKED) --ignore=tests/tools >/dev/null
 	@touch $@

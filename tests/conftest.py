@@ -1,5 +1,6 @@
 """What every test may rely on; fixtures of one package live in that package's own conftest."""
 
+import gc
 import logging
 import os
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.distribution import TOGETHER, Distribution
+from tests.forked_workers import TOGETHER, ForkedWorkers
 
 HERE = Path(__file__).parent
 LONG = {
@@ -27,6 +28,9 @@ LONG = {
     "testing",
 }
 """Folders whose tests start processes, or wait."""
+
+# What is collected stays: to look for garbage among it takes a tenth of the time of collecting.
+gc.disable()
 
 # A server and databases of PostgreSQL, for the tests that ask for them.
 pytest_plugins = ["tests.postgresql.fixtures"]
@@ -63,21 +67,23 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """How many `-n auto` starts: two for each processor.
-
-    Half of the time a test waits, for a server to start or for a page to change.
-    """
-    is_linux = sys.platform == "linux"
-    processors = len(os.sched_getaffinity(0)) if is_linux else os.cpu_count() or 1
-    return 2 * processors
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--processes",
+        type=int,
+        metavar="COUNT",
+        help="how many processes run tests; 0 for three for each processor",
+    )
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Distribution | None:
-    """In place of xdist's own for `--dist loadfile`."""
-    return Distribution(config, log) if config.getvalue("dist") == "loadfile" else None
+def pytest_configure(config: pytest.Config) -> None:
+    if (count := config.getoption("processes")) is not None:
+        # Half of the time a test waits, for a server to start or for a page to change.
+        config.pluginmanager.register(ForkedWorkers(count or 3 * _processors()))
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -88,6 +94,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             not LONG.intersection(item.path.relative_to(HERE).parts),
         )
     )
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 # Session-wide, so that a fixture of any lifetime can be async.

@@ -1,6 +1,6 @@
 """One lab for all tests of this folder, and one service with its guests: they take a while to start.
 
-`tests/distribution.py` has one worker run this folder.
+`tests/forked_workers.py` has one worker run this folder.
 """
 
 from collections import Counter
