@@ -15,6 +15,7 @@ import importlib
 import io
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -28,6 +29,17 @@ from forewarned.cli.app import COMMANDS, main
 
 _LONGEST: Final = 1 << 20
 """Bytes of a request: arguments and environment."""
+_IMPORTED_WHEN_WANTED: Final = (
+    "forewarned.agent.assembly",
+    "forewarned.runtime.launch",
+    "forewarned.runtime.single_process",
+    "forewarned.storage.postgres.nodes.node_store",
+    # What those import when they are first asked for something.
+    "anyio._backends._asyncio",
+    "httpcore2",
+    "jwt",
+    "uvicorn.lifespan.off",
+)
 
 
 class Process:
@@ -91,13 +103,16 @@ def start(
     errors: IO[str],
     namespace: str | None = None,
     leads_a_group: bool = False,
+    program: Path | None = None,
 ) -> Process:
     """`forewarned words…`, whose output and errors go to files; without one, output can be read.
 
     `namespace`: the network it is in, as `ip netns exec` has it.
+    `program`: a Python file of a test's own, to be run instead of `forewarned`.
     """
     told, keeper = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    asked = (words, str(folder.absolute()), environment, namespace, leads_a_group)
+    own = None if program is None else str(program)
+    asked = (words, str(folder.absolute()), environment, namespace, leads_a_group, own)
     request = json.dumps(asked).encode()
     assert len(request) < _LONGEST, "more than a request can hold"
     with contextlib.ExitStack() as stack:
@@ -159,8 +174,8 @@ def _import_all() -> None:
     """What a server or a command imports when it is wanted."""
     for module in {*COMMANDS.values()}:
         importlib.import_module(f"forewarned.cli.{module}")
-    for module in ("runtime.launch", "runtime.single_process", "storage.postgres.nodes.node_store"):
-        importlib.import_module(f"forewarned.{module}")
+    for module in _IMPORTED_WHEN_WANTED:
+        importlib.import_module(module)
     gc.freeze()
 
 
@@ -212,7 +227,7 @@ def _keep(pid: int, streams: list[int], told: socket.socket) -> Never:
 def _main() -> None:
     _import_all()
     asked = _fork_when_asked(socket.socket(fileno=int(sys.argv[1])))
-    words, folder, environment, namespace, leads_a_group = json.loads(asked)
+    words, folder, environment, namespace, leads_a_group, program = json.loads(asked)
     if leads_a_group:
         os.setsid()
     if namespace is not None:
@@ -220,8 +235,11 @@ def _main() -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["forewarned", *words]
-    main()
+    sys.argv = [program or "forewarned", *words]
+    if program is None:
+        main()
+    else:
+        runpy.run_path(program, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -145,9 +145,12 @@ def start(
     endpoint: str | None,
     *,
     before: Sequence[str] = (),
-    program: Sequence[str] = (),
+    mortal: Sequence[str] = (),
 ) -> Running:
-    """`before` is what runs the agent, such as another namespace; `program` one of a test's own."""
+    """`before` is what runs the agent, such as another namespace.
+
+    `mortal`: how and when it dies, and its boot id, as mortal_agent.py has them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "agent.toml"
     file.write_text(text)
@@ -155,13 +158,17 @@ def start(
     variables = environment(PYTHONPATH=os.pathsep.join(sys.path), **variables)
     words = ("agent", "run", "--config", str(file))
     with (folder / "agent.log").open("a") as log:
-        if not before and not program:
+        if not before:
             return preloaded.start(
-                *words, folder=Path.cwd(), environment=variables, output=log, errors=log
+                *((*mortal, str(file)) if mortal else words),
+                folder=Path.cwd(),
+                environment=variables,
+                output=log,
+                errors=log,
+                program=MORTAL if mortal else None,
             )
-        own = [*program, str(file)] if program else [sys.executable, "-m", "forewarned", *words]
         return subprocess.Popen(
-            [*before, *own],
+            [*before, sys.executable, "-m", "forewarned", *words],
             env=variables,
             stdout=log,
             stderr=log,

@@ -4,7 +4,6 @@ It is not stopped gently: it dies by SIGKILL, just after it has written a fact, 
 follows a fact done and the next one not written.
 """
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.agents import (
-    MORTAL,
     PATIENCE,
     AgentFile,
     Notebook,
@@ -71,8 +69,7 @@ class Lives:
         return file.read_bytes() if file.exists() else b""
 
     def begin(self, boot: str = "one") -> Running:
-        program = [sys.executable, str(MORTAL), self._kind, boot]
-        return start(self._folder, self._text, self._endpoint, program=program)
+        return start(self._folder, self._text, self._endpoint, mortal=(self._kind, boot))
 
     def died(self, life: Running) -> bool:
         """Wait for its end; False if it has nothing more to write."""
@@ -183,9 +180,8 @@ def test_after_the_reboot_that_it_prepared_for_it_puts_back_and_says_that_it_cam
 ) -> None:
     """I30: the VM goes down with the agent, and comes up with another boot id."""
     text = a_file(notebook, tmp_path, approve="when-ready")
-    program = [sys.executable, str(MORTAL), "never", "one"]
     event_id = schedule(server, "Reboot", "web")
-    before = start(tmp_path, text, endpoint_of(server, "web"), program=program)
+    before = start(tmp_path, text, endpoint_of(server, "web"), mortal=("never", "one"))
     journal = tmp_path / "state" / "journal"
     until(lambda: journal.exists() and b'"is_started":true' in journal.read_bytes(), "the start")
     before.kill()
