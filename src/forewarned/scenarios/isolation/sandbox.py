@@ -186,6 +186,8 @@ class Sandbox:
             try:
                 self._channel.sendall(_line(message))
             except ConnectionError as error:
+                if self._loss is None:
+                    self._lost()
                 raise KeeperLostError from error
             return await self._next_reply()
 
