@@ -124,7 +124,7 @@ def test_a_terminal_shows_a_table_that_follows(served: Served) -> None:
     served.schedule("web")
     script = served.start(_approve_while_watched(served))
 
-    result = served.run("events", "--watch", FORCE_COLOR="1", TERM="xterm")
+    result = served.run("events", "--watch", "--reconnect", "1s", FORCE_COLOR="1", TERM="xterm")
 
     script.result()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", result.stdout)

@@ -58,7 +58,7 @@ def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
                 name="a",
                 store=server.url(DATABASE),
                 folder=folder / "a",
-                flags=(f"--fleet={fleet}",),
+                flags=("--workers=0", f"--fleet={fleet}"),
                 environment=node_clock.environment,
             ) as node:
                 yield Clocked(
@@ -66,7 +66,13 @@ def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
                 )
 
 
-@pytest.mark.parametrize(("offset", "vm"), [(OFF, "vm-0"), (-OFF, "vm-1")], ids=["on", "back"])
+@pytest.mark.parametrize(
+    ("offset", "vm"),
+    [
+        pytest.param(OFF, "vm-0", id="on"),
+        pytest.param(-OFF, "vm-1", id="back", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_node_whose_clock_is_set_wrong_starts_nothing_early_and_serves_on(
     clocked: Clocked, offset: timedelta, vm: str
 ) -> None:
@@ -76,11 +82,11 @@ def test_a_node_whose_clock_is_set_wrong_starts_nothing_early_and_serves_on(
     clocked.node_clock.move(offset)
     other = clocked.schedule(vm)
     early = clocked.started(event_id)
-    approved = clocked.approve(other, vm)
+    # On a busy machine a node may be late by a second, and asks to come again.
+    wait_until(lambda: clocked.approve(other, vm) == 200)
     clocked.node_clock.move(timedelta(0))
 
     assert early == 0
-    assert approved == 200
     assert clocked.started(other) == 1
 
 
@@ -94,6 +100,7 @@ def test_a_node_that_starts_with_its_clock_behind_refuses_and_says_which_clocks_
         name="b",
         store=clocked.server.url(DATABASE),
         folder=tmp_path / "b",
+        flags=("--workers=0",),
         environment=clock.environment,
     )
 
