@@ -1,5 +1,6 @@
 """5,000 VMs with 100 events: the next event to start is seen first, at a desktop and on a phone."""
 
+import pytest
 from playwright.async_api import Locator, ViewportSize, expect
 
 from tests.browser.conftest import OpenWindow
@@ -107,6 +108,7 @@ async def test_what_is_ticked_stays_ticked_while_events_come_and_go_and_is_appro
     assert await ann.grave_issues() == []
 
 
+@pytest.mark.thorough  # test_pages.py has pages at the width of a phone
 async def test_no_list_is_cut_off_on_a_phone(server: Server, window: OpenWindow) -> None:
     fill(server)
     ann = await window("/", viewport=SIZES["phone"])

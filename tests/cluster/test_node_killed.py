@@ -43,7 +43,7 @@ def test_a_vm_that_goes_from_node_to_node_never_reads_an_older_document(
         with IncarnationWatch(where, fleet, interval=0.1, is_roaming=True) as watch:
             watch.wait_for_rounds()
             with Traffic(list(nodes.values()), fleet).running() as traffic:
-                traffic.wait_for(300)
+                traffic.wait_for(150)
             watch.wait_for_rounds()
 
     changes = sum(len({seen.incarnation for seen in vm.seen}) for vm in watch.vms)

@@ -38,7 +38,13 @@ def nodes(_made: list[Node], server: PostgresServer) -> list[Node]:
     return _made
 
 
-@pytest.mark.parametrize("are_down", [False, True], ids=["nodes run", "nodes are down"])
+@pytest.mark.parametrize(
+    "are_down",
+    [
+        pytest.param(False, id="nodes run"),
+        pytest.param(True, id="nodes are down", marks=pytest.mark.thorough),
+    ],
+)
 def test_after_an_old_base_backup_incarnations_are_higher_than_ever(
     server: PostgresServer, nodes: list[Node], are_down: bool
 ) -> None:

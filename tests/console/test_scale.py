@@ -63,6 +63,7 @@ async def seconds(console: ConsoleClient, path: str) -> float:
     return min(found)
 
 
+@pytest.mark.thorough  # bench-smoke draws them too, against the same tenth of the goal
 async def test_no_page_of_a_large_and_busy_fleet_has_collapsed(busy: ConsoleClient) -> None:
     goals = dict.fromkeys(LIVE, GOAL_OF_A_CHANGE) | dict.fromkeys(OPENED, GOAL_OF_A_PAGE)
 

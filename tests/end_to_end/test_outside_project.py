@@ -21,6 +21,7 @@ MOST: Final = 2.0
 """Seconds for all of them, by pytest's own count."""
 
 
+@pytest.mark.thorough  # test_guide.py runs the same tests, and test_wheel.py installs the wheel
 def test_a_project_outside_tests_its_handler_through_every_event(tmp_path: Path) -> None:
     python = _installed(tmp_path)
     project = tmp_path / "project"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import preloaded
 from tests.end_to_end.server_process import environment, serving
 
 NO_MORE: Mapping[str, str] = {}
@@ -72,6 +73,10 @@ def run(
     cwd: Path | None = None,
     variables: Mapping[str, str] = NO_MORE,
 ) -> "subprocess.CompletedProcess[str]":
+    if not before:
+        return preloaded.run(
+            "run", *words, environment=environment(**variables), folder=cwd or Path()
+        )
     return subprocess.run(
         [*before, *RUN, *words],
         env=environment(**variables),
@@ -163,7 +168,7 @@ def test_a_namespace_that_can_not_be_is_refused_or_done_without() -> None:
     assert "it has to read FOREWARNED_ENDPOINT" in without.stderr
 
 
-@pytest.mark.parametrize("isolation", ["auto", "none"])
+@pytest.mark.parametrize("isolation", ["auto", pytest.param("none", marks=pytest.mark.thorough)])
 def test_signals_reach_the_program_and_its_exit_code_is_ours(isolation: str) -> None:
     script = "trap 'exit 42' TERM; echo ready; while :; do sleep 0.05; done"
     with running("--private", "--isolation", isolation, "sh", "-c", script) as process:
@@ -180,7 +185,13 @@ def test_a_program_that_a_signal_has_ended_is_told_as_a_shell_does() -> None:
 
 
 @needs_namespaces
-@pytest.mark.parametrize("before", [(), UNPRIVILEGED], ids=["who runs the tests", "no rights"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param((), id="who runs the tests", marks=pytest.mark.thorough),
+        pytest.param(UNPRIVILEGED, id="no rights"),
+    ],
+)
 def test_a_program_does_not_outlive_what_serves_it(before: Sequence[str]) -> None:
     with running("--private", "sh", "-c", "echo ready; exec sleep 60", before=before) as process:
         process.kill()

@@ -23,7 +23,7 @@ from tests.end_to_end.supervised_server import (
 )
 
 ADDRESSES: Final = {f"vm-{number}": f"127.9.1.{number}" for number in range(1, 17)}
-KILLS: Final = amount(3, 4)
+KILLS: Final = amount(2, 4)
 SHARE: Final = 5
 """Approvals of each VM about each kill."""
 
@@ -68,6 +68,7 @@ def test_a_worker_killed_with_work_in_flight_is_healed_and_loses_nothing(
         judge(load, supervised.server, refusals=refusals, failures=failures, seed=seed)
 
 
+@pytest.mark.thorough  # test_workers.py kills one too, and test_kill.py a server under load
 def test_a_supervisor_killed_with_work_in_flight_is_started_again_and_has_lost_nothing(
     tmp_path: Path,
 ) -> None:

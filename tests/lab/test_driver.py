@@ -110,6 +110,7 @@ async def test_a_migration_that_fails_leaves_the_guest_running(
     assert guest.serial.boots() == boots
 
 
+@pytest.mark.thorough  # test_service.py boots a guest once, and test_drain.py moves one
 async def test_a_cold_move_boots_the_guest_once_on_the_other_host(
     driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:

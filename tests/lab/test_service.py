@@ -39,6 +39,7 @@ def test_a_reboot_boots_the_guest_once_and_is_over_when_it_reads_again(service: 
     assert len(set(serial.boots())) == len(set(before)) + 1 == len(serial.boots())
 
 
+@pytest.mark.thorough  # test_drain.py moves a guest that goes on polling, by a Freeze
 def test_a_freeze_moves_the_guest_while_it_goes_on_polling(
     service: Service, migrations: "Counter[str]"
 ) -> None:

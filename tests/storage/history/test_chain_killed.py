@@ -4,9 +4,10 @@ import random
 import subprocess
 import sys
 
+from tests.effort import amount
 from tests.storage.history.stored_history import Place, PostgresPlace, SqlitePlace, verified
 
-LIVES = 3
+LIVES = amount(2, 5)
 
 
 def live_and_be_killed(where: str, life: int, chance: random.Random) -> list[str]:

@@ -111,7 +111,7 @@ def fleets(draw: st.DrawFn) -> FleetPlan:
 
 
 # To find the smallest fleet that does not go round takes minutes, and says little more.
-@settings(few(6), phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(few(3), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(plan=fleets())
 def test_whatever_a_fleet_declares_can_be_got_and_put_again(plan: FleetPlan, az: Reader) -> None:
     asyncio.run(_goes_round(plan, az))
