@@ -10,7 +10,16 @@ from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
 from forewarned.core.model import Actor, EventType
 from forewarned.core.rules import Rules
-from forewarned.core.tasks import LEASE, Task, TaskState, begun, claimed, done
+from forewarned.core.tasks import (
+    LEASE,
+    SIMULATED,
+    Task,
+    TaskState,
+    begun,
+    claimed,
+    done,
+    simulated,
+)
 from forewarned.service.listings import TaskFilter
 from forewarned.service.ports import Store, Transaction
 from tests.builders import (
@@ -87,6 +96,24 @@ async def test_an_event_that_starts_has_tasks_in_the_same_transaction(store: Sto
     assert (two.key, two.host, two.actuator) == (f"{A}/vm2", "hv-b", "rack1")
     assert {one.state, two.state} == {TaskState.WAITING}
     assert {one.claimable_at, two.claimable_at} == {NOON}
+
+
+async def test_a_task_that_begins_with_its_event_is_added_as_it_has_begun(store: Store) -> None:
+    """I22: the others of the event are to be claimed."""
+    await keep_waiting(store)
+
+    def decision(tx: Transaction) -> None:
+        change = lifecycle.wake(tx.load(SCOPE1), rules=Rules(), now=tx.now)
+        event, vm = change.scope.events[A], change.scope.resources[VM1]
+        moved = simulated(event, vm, SCOPE1, TaskState.BEGUN)
+        tx.save(change, by=Actor(name="time"), moved=[moved])
+
+    await store.transact(decision)
+
+    one, two = await tasks_of(store, A, B)
+    assert (one.vm, one.state, one.attempt, one.begun_at) == (VM1, TaskState.BEGUN, 1, NOON)
+    assert (one.holder, one.claimable_at, one.ended_at) == (SIMULATED, None, None)
+    assert (two.vm, two.state, two.claimable_at) == (VM2, TaskState.WAITING, NOON)
 
 
 async def test_a_change_that_is_rolled_back_opens_no_task(store: Store) -> None:

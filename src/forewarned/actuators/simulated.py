@@ -40,20 +40,26 @@ class SimulatedActuator:
         self._instants: list[datetime] = []
         """Of what is planned: a heap."""
 
-    def begin(self, scope_id: ScopeId, event: Event) -> None:
+    def interrupts_at_once(self, event: Event) -> bool:
+        return event.announced and bool(self._impact(event))
+
+    def begin(self, scope_id: ScopeId, event: Event, *, is_interrupted: bool = False) -> None:
         started_at = event.started_at or self._clock.now()
         if not event.announced:
             # It was not announced, so no VM watches it: it is over as soon as it begins.
             self._plan(started_at, Report(Stage.COMPLETED, scope_id, event.id))
             return
-        timing = self._timings[event.type]
-        impact = timing.impact if event.duration is None else event.duration
+        impact = self._impact(event)
         if impact:
-            self._plan(started_at, Report(Stage.INTERRUPTED, scope_id, event.id))
+            if not is_interrupted:
+                self._plan(started_at, Report(Stage.INTERRUPTED, scope_id, event.id))
             if event.type in _LEAVES_VMS:
                 self._plan(started_at + impact, Report(Stage.RESTORED, scope_id, event.id))
-        done_at = started_at + max(impact, timing.span)
+        done_at = started_at + max(impact, self._timings[event.type].span)
         self._plan(done_at, Report(Stage.COMPLETED, scope_id, event.id))
+
+    def _impact(self, event: Event) -> timedelta:
+        return self._timings[event.type].impact if event.duration is None else event.duration
 
     def _plan(self, instant: datetime, report: Report) -> None:
         if instant not in self._planned:

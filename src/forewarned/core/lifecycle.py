@@ -164,14 +164,15 @@ def interrupt(
     *,
     now: datetime,
     vms: Collection[ResourceName] | None = None,
+    by: Actor | None = None,
 ) -> Change:
     """The impact begins: what the actuator does to these VMs of a Started event.
 
-    Without `vms`, to all of them, as in what follows.
+    Without `vms`, to all of them, as in what follows. `by` is the actuator, if it was not asked.
     """
     event = _started_event(scope, event_id)
     names = event.resources if vms is None else tuple(vms)
-    fact = Interrupted(scope_id=scope.id, at=now, event=event, vms=names)
+    fact = Interrupted(scope_id=scope.id, at=now, by=by, event=event, vms=names)
     return _moved(scope, fact, ResourceState.RUNNING, ResourceState.INTERRUPTED)
 
 

@@ -12,13 +12,15 @@ from functools import cache
 from typing import Final
 
 from forewarned.core.ids import EventId, ResourceName, ScopeId
-from forewarned.core.model import Event, ResourceState, StartCause
+from forewarned.core.model import Actor, Event, ResourceState, StartCause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
     scope_id: ScopeId
     at: datetime
+    by: Actor | None = None
+    """Who did it, where that is someone else than who asked for the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,6 +150,7 @@ class Application:
         """How this node keeps up with the others; None where it is alone, or not open."""
         engine, rules = Engine(store, observer, monotonic), basis.rules
         actuation, tasks = Actuation(engine), Tasks(engine)
+        self._actuator = None if timings is None else SimulatedActuator(clock, actuation, timings)
         activation = Activation(engine, clock, rules)
         movable = delivery.movable(clock) if isinstance(clock, VirtualClock) else None
         large = LARGE if shared is None else SHARED_LARGE
@@ -162,7 +163,7 @@ class Application:
             engine=engine,
             basis=basis,
             scheduler=Scheduler(engine, rules, basis.new_event_id),
-            approvals=Approvals(engine, rules),
+            approvals=Approvals(engine, rules, self._actuator),
             actuation=actuation,
             tasks=tasks,
             drains=drains,
@@ -186,7 +187,6 @@ class Application:
         self._delivery = delivery
         batch = BATCH if shared is None else SHARED_BATCH
         self._waker = Waker(engine, activation, rules, clock, observer, batch=batch)
-        self._actuator = None if timings is None else SimulatedActuator(clock, actuation, timings)
         # VMs hear of a change before the actuators that carry it out do.
         engine.tell(delivery.hear if shared is None else self._hear_own)
         engine.tell(logs.log_commit)

@@ -403,8 +403,18 @@ class Clock(Protocol):
 class Actuator(Protocol):
     """Carries out Started events, and reports that to `Reports`."""
 
-    def begin(self, scope_id: ScopeId, event: Event) -> None:
-        """Begin a Started event. Called again for the same event after a restart."""
+    def begin(self, scope_id: ScopeId, event: Event, *, is_interrupted: bool = False) -> None:
+        """Begin a Started event. Called again for the same event after a restart.
+
+        `is_interrupted` says that its impact has begun with its start.
+        """
+
+
+class Simulation(Protocol):
+    """What is known beforehand of work that is only simulated."""
+
+    def interrupts_at_once(self, event: Event) -> bool:
+        """Whether the impact of this event begins with its start."""
 
 
 class Reports(Protocol):

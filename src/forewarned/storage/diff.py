@@ -84,11 +84,12 @@ def history(transitions: Iterable[Transition], *, by: Actor, after: int) -> Iter
     """One row for each transition, numbered from `after` on."""
     for number, fact in enumerate(transitions, start=after + 1):
         event = fact.event if isinstance(fact, EventTransition) else None
+        actor = fact.by or by
         yield HistoryRow(
             id=number,
             at=fact.at,
-            actor=by.name,
-            address=by.address,
+            actor=actor.name,
+            address=actor.address,
             action=facts.action(fact),
             scope_id=fact.scope_id,
             event_id=None if event is None else event.id,

@@ -1,21 +1,25 @@
 """Approvals, from inside a VM and from the control plane. Both count the same."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from forewarned.core import lifecycle
 from forewarned.core.errors import UnknownEventError, UnknownResourceError
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
+from forewarned.core.tasks import Task
 from forewarned.service.engine import Engine, save
-from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.lifecycle.actuation import with_impacts
+from forewarned.service.ports import Simulation, Snapshot, Transaction
 from forewarned.service.records import Caller, EventRecord
 
 
 class Approvals:
-    def __init__(self, engine: Engine, rules: Rules) -> None:
+    def __init__(self, engine: Engine, rules: Rules, simulation: Simulation | None = None) -> None:
+        """`simulation` is what carries out the events that start; None for real work."""
         self._engine = engine
         self._rules = rules
+        self._simulation = simulation
 
     async def approve(
         self, event_ids: Collection[EventId], *, caller: Caller, address: str
@@ -27,7 +31,7 @@ class Approvals:
             # The VM may have been removed since its address was looked up.
             if caller.name not in tx.load(caller.scope_id).resources:
                 raise UnknownResourceError(caller.name)
-            approve(tx, caller.scope_id, event_ids, rules=self._rules, by=by)
+            self._approve(tx, caller.scope_id, event_ids, by)
 
         await self._engine.decide(decision, touching=(caller.scope_id,))
 
@@ -38,9 +42,14 @@ class Approvals:
             record = tx.event(event_id)
             if record is None or not may_know(tx, record, by):
                 raise UnknownEventError(event_id)
-            approve(tx, record.scope_id, (event_id,), rules=self._rules, by=by)
+            self._approve(tx, record.scope_id, (event_id,), by)
 
         await self._engine.decide(decision)
+
+    def _approve(
+        self, tx: Transaction, scope_id: ScopeId, event_ids: Collection[EventId], by: Actor
+    ) -> None:
+        approve(tx, scope_id, event_ids, rules=self._rules, by=by, simulation=self._simulation)
 
 
 def may_know(snapshot: Snapshot, record: EventRecord, by: Actor) -> bool:
@@ -58,8 +67,13 @@ def approve(
     *,
     rules: Rules,
     by: Actor,
+    simulation: Simulation | None = None,
 ) -> None:
-    """Part of a transaction: approves events of one scope, all or none."""
+    """Part of a transaction: approves events of one scope, all or none.
+
+    What is simulated begins in it. Of events that start by the thousand, because they are due, VMs
+    are told before that is written.
+    """
     scope = tx.load(scope_id)
     change = lifecycle.approve(
         scope,
@@ -69,4 +83,7 @@ def approve(
         now=tx.now,
         closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),
     )
-    save(tx, change, by=by)
+    moved: Sequence[Task] = ()
+    if simulation is not None:
+        change, moved = with_impacts(change, simulation, now=tx.now)
+    save(tx, change, by=by, moved=moved)

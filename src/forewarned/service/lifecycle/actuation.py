@@ -15,11 +15,11 @@ from forewarned.core.errors import ClosedEventError, UnknownEventError
 from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.model import Actor, Event, EventStatus, EventType, Scope
 from forewarned.core.tasks import SIMULATED, Task, TaskState
-from forewarned.core.transitions import Started
+from forewarned.core.transitions import Interrupted, Started
 from forewarned.service.drains.questions import Destinations, destinations
 from forewarned.service.engine import Engine, save
 from forewarned.service.lifecycle.spare_hosts import spare_hosts
-from forewarned.service.ports import Actuator, Transaction
+from forewarned.service.ports import Actuator, Simulation, Transaction
 from forewarned.service.records import Commit, EventRecord, Report, Stage
 
 _ACTUATOR: Final = Actor(name="actuator")
@@ -76,9 +76,29 @@ class Actuation:
 
 def hand_over(commit: Commit, actuator: Actuator) -> None:
     """Give the actuator what a commit has started."""
-    for fact in commit.transitions:
-        if isinstance(fact, Started):
-            actuator.begin(fact.scope_id, fact.event)
+    started = [fact for fact in commit.transitions if isinstance(fact, Started)]
+    if not started:
+        return
+    begun = {fact.event.id for fact in commit.transitions if isinstance(fact, Interrupted)}
+    for fact in started:
+        actuator.begin(fact.scope_id, fact.event, is_interrupted=fact.event.id in begun)
+
+
+def with_impacts(
+    change: Change, simulation: Simulation, *, now: datetime
+) -> tuple[Change, list[Task]]:
+    """The change and the impact of what it starts, where that is simulated; and the tasks of it.
+
+    Part of the transaction that starts an event, so that no other one has to report it.
+    """
+    begun: list[Task] = []
+    for fact in change.transitions:
+        if isinstance(fact, Started) and simulation.interrupts_at_once(fact.event):
+            begun += _tasks(change.scope, fact.event, TaskState.BEGUN)
+            change = change.plus(
+                lifecycle.interrupt(change.scope, fact.event.id, now=now, by=_ACTUATOR)
+            )
+    return change, begun
 
 
 def _begun_before(reports: Collection[Report], tx: Transaction) -> set[EventId]:

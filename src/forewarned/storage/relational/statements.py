@@ -96,13 +96,11 @@ WORD_EVENT: Final = _update("events", *_EVENT_WORDS, key="id")
 # rows.event_end
 END_EVENT: Final = _update("events", *_EVENT_END, key="id")
 
-_TASK_STATE: Final = (
-    *("state", "attempt", "holder", "claimable_at", "begun_at"),
-    *("seen_before", "seen_after", "error", "ended_at"),
-)
+_TASK_BEGUN: Final = ("state", "attempt", "holder", "claimable_at", "begun_at")
+_TASK_STATE: Final = (*_TASK_BEGUN, "seen_before", "seen_after", "error", "ended_at")
 # tasks.of_change
 ADD_TASK: Final = _insert(
-    "tasks", "scope_id", "type", "host", "actuator", "claimable_at", "event_id", "vm"
+    "tasks", "scope_id", "type", "host", "actuator", *_TASK_BEGUN, "event_id", "vm"
 )
 # tasks.task_state
 MOVE_TASK: Final = _update("tasks", *_TASK_STATE, key=("event_id", "vm"))

@@ -1,6 +1,7 @@
 """Tasks in a database: their rows, the questions about them, and what each save says of them."""
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from forewarned.core import tasks as core
@@ -77,9 +78,11 @@ class Tasks(Queries):
 
 
 def of_change(change: Change, moved: Sequence[Task], actuator_of: ActuatorOf) -> Iterator[Written]:
-    """The tasks that a change opens, those it moves, and those it ends."""
-    for task in moved:
-        yield MOVE_TASK, task_state(task)
+    """The tasks that a change opens, those it moves, and those it ends.
+
+    One that it opens and moves, as simulated ones are, is added as it was moved.
+    """
+    rest = {(task.event_id, task.vm): task for task in moved}
     for fact in change.transitions:
         if not isinstance(fact, _MOVING):
             continue
@@ -87,24 +90,38 @@ def of_change(change: Change, moved: Sequence[Task], actuator_of: ActuatorOf) ->
             case Started():
                 event, at = fact.event, fact.at
                 for vm, actuator in core.opened(fact, change.scope, actuator_of):
-                    claimable_at = micros(core.claimable_when_new(actuator, now=at))
-                    about = (fact.scope_id, str(event.type), vm.host, actuator, claimable_at)
-                    yield ADD_TASK, (*about, event.id, vm.name)
+                    task = rest.pop((event.id, vm.name), None)
+                    begun = _not_begun(actuator, at) if task is None else _begun(task)
+                    about = (fact.scope_id, str(event.type), vm.host, actuator)
+                    yield ADD_TASK, (*about, *begun, event.id, vm.name)
             case Completed():
                 ended = {task.vm for task in moved if task.ended_at is not None}
                 if not ended.issuperset(fact.event.resources):
                     yield CLOSE_TASKS, (micros(fact.at), fact.event.id)
             case Narrowed():
                 yield CLOSE_TASK, (micros(fact.at), fact.event.id, fact.resource)
+    for task in rest.values():
+        yield MOVE_TASK, task_state(task)
 
 
-def task_state(task: Task) -> Row:
+def _not_begun(actuator: str, at: datetime) -> Row:
+    claimable_at = core.claimable_when_new(actuator, now=at)
+    return str(TaskState.WAITING), 0, "", micros(claimable_at), None
+
+
+def _begun(task: Task) -> Row:
     return (
         str(task.state),
         task.attempt,
         task.holder,
         micros(task.claimable_at),
         micros(task.begun_at),
+    )
+
+
+def task_state(task: Task) -> Row:
+    return (
+        *_begun(task),
         task.before,
         task.after,
         task.error,
