@@ -178,4 +178,4 @@ def _maintenance_moved_by(change: Change) -> list[MaintenanceId]:
         for fact in change.transitions
         if isinstance(fact, _AGREEMENTS) and fact.event.maintenance is not None
     ]
-    return list(dict.fromkeys(moved))
+    return list(dict.fromkeys(moved)) if moved else moved

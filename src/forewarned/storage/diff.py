@@ -3,17 +3,14 @@
 Invariant: an event leaves a scope only with the record of how it ended.
 """
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from forewarned.core import transitions as facts
 from forewarned.core.change import Change
-from forewarned.core.ids import EventId, ResourceName, ScopeId
-from forewarned.core.model import Actor, Resource, Scope
-from forewarned.core.transitions import Canceled, Completed, EventTransition, Transition
+from forewarned.core.ids import EventId, ResourceName
+from forewarned.core.model import Resource, Scope
+from forewarned.core.transitions import Canceled, Completed, Transition
 from forewarned.service.errors import NameTakenError
-from forewarned.service.listings import HistoryRow
 from forewarned.service.records import EventRecord
 from forewarned.storage.errors import VanishedEventError
 
@@ -80,56 +77,23 @@ def fold(name: str) -> str:
     return name.casefold()
 
 
-def history(transitions: Iterable[Transition], *, by: Actor, after: int) -> Iterator[HistoryRow]:
-    """One row for each transition, numbered from `after` on."""
-    for number, fact in enumerate(transitions, start=after + 1):
-        event = fact.event if isinstance(fact, EventTransition) else None
-        actor = fact.by or by
-        yield HistoryRow(
-            id=number,
-            at=fact.at,
-            actor=actor.name,
-            address=actor.address,
-            action=facts.action(fact),
-            scope_id=fact.scope_id,
-            event_id=None if event is None else event.id,
-            event_type=None if event is None else event.type,
-            resources=facts.resources(fact),
-            cause=facts.cause(fact),
-        )
-
-
-def remark(action: str, *, at: datetime, by: Actor, cause: str, after: int) -> HistoryRow:
-    """One row for what concerns no scope, numbered as `history` does."""
-    return HistoryRow(
-        id=after + 1,
-        at=at,
-        actor=by.name,
-        address=by.address,
-        action=action,
-        scope_id=ScopeId(""),
-        event_id=None,
-        event_type=None,
-        resources=(),
-        cause=cause,
-    )
-
-
 def _between_vms(before: Scope, after: Scope) -> _Vms:
-    added = tuple(vm for name, vm in after.resources.items() if name not in before.resources)
+    formers = before.resources
+    changed = [
+        vm
+        for name, vm in after.resources.items()
+        # Most are the same object, and comparing by value takes far longer.
+        if (former := formers.get(name)) is not vm and former is not None and former != vm
+    ]
+    if list(formers) == list(after.resources):
+        return _Vms(changed=tuple(changed))
+    added = tuple(vm for name, vm in after.resources.items() if name not in formers)
     if added:
         _refuse_names_twice(after)
     return _Vms(
-        removed=tuple(name for name in before.resources if name not in after.resources),
+        removed=tuple(name for name in formers if name not in after.resources),
         added=added,
-        changed=tuple(
-            vm
-            for name, vm in after.resources.items()
-            # Most are the same object, and comparing by value takes far longer.
-            if (former := before.resources.get(name)) is not vm
-            and former is not None
-            and former != vm
-        ),
+        changed=tuple(changed),
         order=_new_order(before, after),
     )
 

@@ -6,8 +6,10 @@ from typing import Any, Final, Protocol, overload
 
 import msgspec
 
+from forewarned.core import transitions as facts
 from forewarned.core.ids import EventId, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import (
+    Actor,
     Approval,
     Document,
     Event,
@@ -25,6 +27,7 @@ from forewarned.core.model import (
     StartCause,
     visible,
 )
+from forewarned.core.transitions import EventTransition, Transition
 from forewarned.service.listings import HistoryRow
 from forewarned.service.records import (
     Binding,
@@ -316,18 +319,26 @@ def _to_approval(row: FoundRow) -> Approval | None:
 # --- history -------------------------------------------------------------------------------------
 
 
-def from_history(row: HistoryRow) -> Row:
+def from_fact(fact: Transition, by: Actor) -> Row:
+    """A row of history. `by` asked for the change."""
+    actor = fact.by or by
+    event = fact.event if isinstance(fact, EventTransition) else None
     return (
-        micros(row.at),
-        row.actor,
-        row.address,
-        row.action,
-        row.scope_id,
-        row.event_id,
-        None if row.event_type is None else str(row.event_type),
-        to_json(row.resources),
-        row.cause,
+        micros(fact.at),
+        actor.name,
+        actor.address,
+        facts.action(fact),
+        fact.scope_id,
+        None if event is None else event.id,
+        None if event is None else str(event.type),
+        to_json(facts.resources(fact)),
+        facts.cause(fact),
     )
+
+
+def from_remark(action: str, *, at: datetime, by: Actor, cause: str) -> Row:
+    """A row of history for what concerns no scope."""
+    return micros(at), by.name, by.address, action, "", None, None, "[]", cause
 
 
 def to_history(row: FoundRow) -> HistoryRow:

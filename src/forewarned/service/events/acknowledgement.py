@@ -50,7 +50,7 @@ def acknowledge(
             results[event_id] = UnknownEventError(event_id)
             continue
         try:
-            approval.approve(tx, record.scope_id, (event_id,), rules=rules, by=by)
+            approval.approve(tx, tx.load(record.scope_id), (event_id,), rules=rules, by=by)
         except RefusalError as error:
             results[event_id] = error
         else:

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 from forewarned.core import lifecycle
 from forewarned.core.errors import UnknownEventError, UnknownResourceError
-from forewarned.core.ids import EventId, ScopeId
-from forewarned.core.model import Actor
+from forewarned.core.ids import EventId
+from forewarned.core.model import Actor, Scope
 from forewarned.core.rules import Rules
 from forewarned.core.tasks import Task
 from forewarned.service.engine import Engine, save
@@ -29,9 +29,10 @@ class Approvals:
 
         def decision(tx: Transaction) -> None:
             # The VM may have been removed since its address was looked up.
-            if caller.name not in tx.load(caller.scope_id).resources:
+            scope = tx.load(caller.scope_id)
+            if caller.name not in scope.resources:
                 raise UnknownResourceError(caller.name)
-            self._approve(tx, caller.scope_id, event_ids, by)
+            self._approve(tx, scope, event_ids, by)
 
         await self._engine.decide(decision, touching=(caller.scope_id,))
 
@@ -42,14 +43,14 @@ class Approvals:
             record = tx.event(event_id)
             if record is None or not may_know(tx, record, by):
                 raise UnknownEventError(event_id)
-            self._approve(tx, record.scope_id, (event_id,), by)
+            self._approve(tx, tx.load(record.scope_id), (event_id,), by)
 
         await self._engine.decide(decision)
 
     def _approve(
-        self, tx: Transaction, scope_id: ScopeId, event_ids: Collection[EventId], by: Actor
+        self, tx: Transaction, scope: Scope, event_ids: Collection[EventId], by: Actor
     ) -> None:
-        approve(tx, scope_id, event_ids, rules=self._rules, by=by, simulation=self._simulation)
+        approve(tx, scope, event_ids, rules=self._rules, by=by, simulation=self._simulation)
 
 
 def may_know(snapshot: Snapshot, record: EventRecord, by: Actor) -> bool:
@@ -62,7 +63,7 @@ def may_know(snapshot: Snapshot, record: EventRecord, by: Actor) -> bool:
 
 def approve(
     tx: Transaction,
-    scope_id: ScopeId,
+    scope: Scope,
     event_ids: Collection[EventId],
     *,
     rules: Rules,
@@ -74,14 +75,14 @@ def approve(
     What is simulated begins in it. Of events that start by the thousand, because they are due, VMs
     are told before that is written.
     """
-    scope = tx.load(scope_id)
+    unknown = [event_id for event_id in event_ids if event_id not in scope.events]
     change = lifecycle.approve(
         scope,
         event_ids,
         by=by,
         rules=rules,
         now=tx.now,
-        closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),
+        closed=tx.closed(scope.id, unknown) if unknown else (),
     )
     moved: Sequence[Task] = ()
     if simulation is not None:

@@ -12,7 +12,7 @@ from forewarned.core.change import Change
 from forewarned.core.copying import replace
 from forewarned.core.model import Actor, Scope
 from forewarned.service.records import Saved
-from forewarned.storage import diff, rows
+from forewarned.storage import rows
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.relational.statements import (
     ADD_EVENT,
@@ -78,6 +78,5 @@ def of_events(before: Scope, difference: Delta) -> Iterator[Written]:
             yield END_EVENT, rows.event_end(record)
 
 
-def of_history(change: Change, by: Actor) -> Iterator[Written]:
-    for row in diff.history(change.transitions, by=by, after=0):
-        yield ADD_HISTORY, rows.from_history(row)
+def of_history(change: Change, by: Actor) -> list[Written]:
+    return [(ADD_HISTORY, rows.from_fact(fact, by)) for fact in change.transitions]

@@ -107,7 +107,7 @@ MOVE_TASK: Final = _update("tasks", *_TASK_STATE, key=("event_id", "vm"))
 CLOSE_TASK: Final = _update("tasks", "ended_at", key=("event_id", "vm"))
 CLOSE_TASKS: Final = _update("tasks", "ended_at", key="event_id")
 
-# rows.from_history
+# rows.from_fact
 ADD_HISTORY: Final = _insert(
     "history",
     "at",

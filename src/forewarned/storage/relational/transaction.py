@@ -286,9 +286,9 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         return self.written.get(scope_id) or super()._saved(scope_id)
 
     def _remark(self, action: str, *, at: datetime, by: Actor, cause: str) -> None:
-        row = diff.remark(action, at=at, by=by, cause=cause, after=0)
         self.history_rows += 1
-        self._writable.write_rows(ADD_HISTORY, [rows.from_history(row)])
+        row = rows.from_remark(action, at=at, by=by, cause=cause)
+        self._writable.write_rows(ADD_HISTORY, [row])
 
     def _refuse_taken(self, difference: Delta) -> None:
         if difference.added:

@@ -8,6 +8,7 @@ nowhere, and no more than one save of a scope is buffered, because buffered stat
 written in the order in which they came.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from forewarned.core.ids import ScopeId
@@ -71,13 +72,13 @@ class WriteBuffer:
         self.database.write_rows(statement, rows)
 
     def create(self, row: Row) -> None:
-        self._own.add([(ADD_SCOPE, row)])
+        self._own.rows.append((ADD_SCOPE, row))
 
     def save(self, scope_id: ScopeId, rows: Sequence[tuple[Statement, Row]]) -> None:
         if scope_id in self._own.scopes:
             self._prepare()
         self._own.scopes.add(scope_id)
-        self._own.add(rows)
+        self._own.rows += rows
 
     def _prepare(self) -> None:
         """What is written next follows what is buffered, and is undone with the function."""
@@ -98,27 +99,25 @@ class WriteBuffer:
 
 class _Waiting:
     def __init__(self) -> None:
-        self.rows: dict[Statement, list[Row]] = {}
+        self.rows: list[tuple[Statement, Row]] = []
         self.scopes: set[ScopeId] = set()
         """Those that were saved."""
-
-    def add(self, rows: Sequence[tuple[Statement, Row]]) -> None:
-        for statement, row in rows:
-            self.rows.setdefault(statement, []).append(row)
 
     def take(self, later: "_Waiting") -> bool:
         """Whether it can: no scope is in both."""
         if not self.scopes.isdisjoint(later.scopes):
             return False
         self.scopes |= later.scopes
-        for statement, rows in later.rows.items():
-            self.rows.setdefault(statement, []).extend(rows)
+        self.rows += later.rows
         return True
 
     def write(self, database: WritableDatabase) -> None:
         if not self.rows:
             return
-        for statement in sorted(self.rows, key=IN_ORDER.index):
-            database.write_rows(statement, self.rows[statement])
+        by_statement: defaultdict[Statement, list[Row]] = defaultdict(list)
+        for statement, row in self.rows:
+            by_statement[statement].append(row)
+        for statement in sorted(by_statement, key=IN_ORDER.index):
+            database.write_rows(statement, by_statement[statement])
         self.rows.clear()
         self.scopes.clear()
