@@ -153,7 +153,7 @@ class PowerChanged(ResourceTransition):
 
 def action(fact: Transition) -> str:
     """What happened, as one word for records: `started`, `resource_added`."""
-    return _word(type(fact).__name__)
+    return word(type(fact))
 
 
 def cause(fact: Transition) -> str:
@@ -194,6 +194,11 @@ def _how(fact: Restored) -> str:
 @cache
 def _word(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def word(kind: type[Transition]) -> str:
+    """What such a transition is called in records."""
+    return _word(kind.__name__)
 
 
 def _leaves(kind: type[Transition]) -> Iterator[type[Transition]]:

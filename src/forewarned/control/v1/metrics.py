@@ -4,9 +4,10 @@ Whatever happens often is counted where it happens, in plain numbers, and added 
 then; so measuring costs a poll next to nothing.
 """
 
+from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -49,8 +50,10 @@ class Metrics:
         transitions = counter(
             "forewarned_transitions", "What happened to events.", ["action", "type"]
         )
-        self._transitions_of = cache(transitions.labels)
-        """Found once for each kind: looking for it takes longer than counting."""
+        self._transitions = transitions
+        self._happened: Tally[tuple[type[EventTransition], EventType]] = Tally()
+        """Transitions since they were last added to the metric, which takes longer than a change
+        should wait for."""
         self._commits = histogram(
             "forewarned_commit_seconds",
             "From the request for a change until it is durable and announced.",
@@ -200,7 +203,7 @@ class Metrics:
         for fact in commit.transitions:
             self._newest_change = fact.at
             if isinstance(fact, EventTransition):
-                self._transitions_of(transitions.action(fact), fact.event.type.value).inc()
+                self._happened[type(fact), fact.event.type] += 1
             if isinstance(fact, Completed) and fact.reason.startswith(NOT_CARRIED_OUT):
                 self._failures.labels(fact.event.type.value).inc()
 
@@ -220,6 +223,9 @@ class Metrics:
         now: datetime,
         lag: timedelta,
     ) -> bytes:
+        for (kind, type_), number in self._happened.items():
+            self._transitions.labels(transitions.word(kind), type_.value).inc(number)
+        self._happened.clear()
         # Actuators come and go, and so do the states that any task is in.
         self._tasks.clear()
         for (actuator, state), number in tasks.items():
