@@ -197,4 +197,4 @@ def document(scope: Scope) -> Document:
 
 
 def visible(events: Mapping[EventId, Event]) -> tuple[Event, ...]:
-    return tuple(event for event in events.values() if event.announced)
+    return tuple([event for event in events.values() if event.announced])

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -149,7 +149,7 @@ def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
 
     Pages come first, so a bound VM finds a document. A commit that shows nothing yields nothing.
     """
-    places = map(Place.of, commit.bound)
+    places = [Place.of(binding) for binding in commit.bound] if commit.bound else ()
     return _parts(commit.shown, commit.unbound, places, commit.first_vm, after=after)
 
 
@@ -159,14 +159,15 @@ def told(news: News, *, after: int) -> Iterator[Committed]:
 
 
 def _parts(
-    pages: Iterable[PageContent],
+    pages: Sequence[PageContent],
     unbound: Collection[ResourceName],
-    bound: Iterable[Place],
+    bound: Sequence[Place],
     first_vm: ResourceName | None,
     *,
     after: int,
 ) -> Iterator[Committed]:
-    for some in page_parts(iter(pages)):
+    # Most commits show one page, which is one message whatever it weighs.
+    for some in [list(pages)] if len(pages) == 1 else page_parts(iter(pages)):
         after += 1
         yield Committed(after, pages=some)
     if unbound:

@@ -62,11 +62,18 @@ class CommitBuilder:
         """The scopes that a VM was bound in."""
         return {binding.scope_id for binding in self._bound.values()}
 
-    def commit(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> Commit:
+    def commit(
+        self,
+        *,
+        next_wake: datetime | None,
+        first_vm: ResourceName | None,
+        history_ids: tuple[int, ...] = (),
+    ) -> Commit:
         return Commit(
             scopes=tuple(self._scopes.values()),
-            shown=tuple(PageContent.of(self._scopes[scope_id]) for scope_id in self._shown),
+            shown=tuple([PageContent.of(self._scopes[scope_id]) for scope_id in self._shown]),
             transitions=tuple(self._transitions),
+            history_ids=history_ids,
             bound=tuple(self._bound.values()),
             unbound=tuple(self._unbound),
             first_vm=first_vm,

@@ -135,10 +135,11 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         self._first_row = last_row - self.history_rows + 1
 
     def commit(self) -> Commit:
-        commit = self._builder.commit(next_wake=self._next_wake, first_vm=self._first_vm)
-        if not self._places:
-            return commit
-        return replace(commit, history_ids=tuple([self._first_row + n for n in self._places]))
+        return self._builder.commit(
+            next_wake=self._next_wake,
+            first_vm=self._first_vm,
+            history_ids=tuple([self._first_row + place for place in self._places]),
+        )
 
     @override
     def _subscribed(self) -> None:
