@@ -14,7 +14,7 @@ from typing import Final
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Event, EventType
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.ports import Clock, Reports
+from forewarned.service.ports import Clock, Reports, Timer
 from forewarned.service.records import Report, Stage
 
 _RETRY: Final = timedelta(seconds=1)
@@ -39,6 +39,8 @@ class SimulatedActuator:
         self._planned: dict[datetime, list[Report]] = {}
         self._instants: list[datetime] = []
         """Of what is planned: a heap."""
+        self._timer: Timer | None = None
+        """For the first of them."""
 
     def interrupts_at_once(self, event: Event) -> bool:
         return event.announced and bool(self._impact(event))
@@ -65,12 +67,20 @@ class SimulatedActuator:
         if instant not in self._planned:
             self._planned[instant] = []
             heapq.heappush(self._instants, instant)
-            self._clock.at(instant, self._report_due)
+            if self._instants[0] is instant:
+                self._set_timer()
         self._planned[instant].append(report)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        first = self._instants[0] if self._instants else None
+        self._timer = None if first is None else self._clock.at(first, self._report_due)
 
     async def _report_due(self) -> None:
         """Ten thousand events may start at one instant: what is due is reported together."""
         due = self._take_due()
+        self._set_timer()
         failures: list[Exception] = []
         for at in range(0, len(due), _TOGETHER):
             failures += await self._failures(due[at : at + _TOGETHER])
