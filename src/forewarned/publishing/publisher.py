@@ -122,6 +122,8 @@ class Publisher:
     def _look_soon(self) -> None:
         """At once after a calm; else with what else is committed in a moment."""
         instant = self._turned_at + self._gather
+        if self._news.is_set() or (self._look_at is not None and self._look_at <= instant):
+            return
         if self._clock.now() >= instant:
             self._news.set()
         else:

@@ -1,11 +1,13 @@
 """Subscriptions, the messages they are sent, and how their deliveries fare."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from forewarned.core.ids import ResourceName, ScopeId
@@ -107,8 +109,12 @@ class Filter:
 
 
 def _is_like(name: str, patterns: tuple[str, ...]) -> bool:
-    folded = name.casefold()
-    return any(fnmatchcase(folded, pattern.casefold()) for pattern in patterns)
+    return _compiled(patterns).fullmatch(name.casefold()) is not None
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern.casefold()) for pattern in patterns))
 
 
 _GRID_STATUSES: Final = frozenset(

@@ -64,7 +64,8 @@ def of_change(change: Change, by: Actor, places: Mapping[str, Place]) -> Iterato
 
     `places` are those of VMs that may be gone before the messages are taken out.
     """
-    publishing = change.scope.policy.publishing
+    policy = change.scope.policy.publishing
+    publishing = None if policy == _NO_PUBLISHING else policy
     for fact in change.transitions:
         status = STATUS_OF.get(type(fact))
         if status is None or not isinstance(fact, EventTransition):
@@ -77,7 +78,7 @@ def of_change(change: Change, by: Actor, places: Mapping[str, Place]) -> Iterato
             by.name,
             () if vms is fact.event.resources else vms,
             facts.cause(fact),
-            None if publishing == _NO_PUBLISHING else publishing,
+            publishing,
             place_among(places, vms) if places else None,
         )
         yield ADD_MESSAGE, (fact.scope_id, _encode(content).decode())
