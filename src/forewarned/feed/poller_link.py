@@ -145,7 +145,7 @@ class PollerLink(asyncio.Protocol):
                     done.set_result(None)
                 self.is_lagging = self.is_lagging and bool(self._syncs)
             case _:
-                task = asyncio.create_task(self._answer(message))
+                task = asyncio.get_running_loop().create_task(self._answer(message))
                 self._answers.add(task)
                 task.add_done_callback(self._answers.discard)
 

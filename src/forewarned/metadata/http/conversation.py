@@ -95,13 +95,14 @@ class Conversation:
         while self._unanswered and self._is_free():
             request = self._unanswered.popleft()
             if self._context.fault_injector.concerns(request):
-                self.answer_with_faults(request)
+                answer = self._context.fault_injector.answer(request, self._connection)
+                self._answer_with(answer, request)
                 continue
             response = self._context.answers.at_once(
                 request, self._connection, self._context.monotonic()
             )
             if response is None:
-                self.answer_later(request)
+                self._answer_with(self._context.answers.later(request, self._connection), request)
             else:
                 self._give(response, request)
         if self._connection.is_closing:
@@ -118,14 +119,15 @@ class Conversation:
     def answer_later(self, request: RoutedRequest) -> None:
         """Answer once the store has been asked."""
         self._answer_with(self._context.answers.later(request, self._connection), request)
+        self._wait_for_more()
 
     def answer_with_faults(self, request: RoutedRequest) -> None:
         """Answer once it is known which fault applies, if any."""
         self._answer_with(self._context.fault_injector.answer(request, self._connection), request)
+        self._wait_for_more()
 
     def _answer_with(self, answer: Awaitable[Response | Reset], request: RoutedRequest) -> None:
-        self._task = asyncio.create_task(self._await_answer(answer, request))
-        self._wait_for_more()
+        self._task = self._context.loop.create_task(self._await_answer(answer, request))
 
     async def _await_answer(
         self, answer: Awaitable[Response | Reset], request: RoutedRequest

@@ -115,4 +115,7 @@ def _of_a_page(request: Request) -> Refusal | None:
 
 
 def _first_of(headers: Sequence[tuple[str, str]], names: frozenset[str] | set[str]) -> str | None:
-    return next((name for name, _ in headers if name in names), None)
+    for name, _ in headers:
+        if name in names:
+            return name
+    return None

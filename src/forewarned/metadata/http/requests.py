@@ -28,7 +28,7 @@ class Request:
     body: bytes = b""
 
     def values(self, name: str) -> tuple[str, ...]:
-        return tuple(value for each, value in self.headers if each == name)
+        return tuple([value for each, value in self.headers if each == name])
 
     @property
     def expects_continue(self) -> bool:
@@ -182,7 +182,7 @@ class RequestParser:
             self._check_framing(head)
 
     def _check_framing(self, head: Request) -> None:
-        encodings = tuple(value.lower() for value in head.values("transfer-encoding"))
+        encodings = tuple([value.lower() for value in head.values("transfer-encoding")])
         if encodings not in _TRANSFER_ENCODINGS or (encodings and head.http_version == "1.0"):
             self._refuse(
                 Reason.MALFORMED, "Bad request. The only supported Transfer-Encoding is chunked."
