@@ -1,11 +1,14 @@
 """Messages in every store: written with their transitions, and taken out in order."""
 
+import sys
 from dataclasses import replace
 from operator import methodcaller
+from pathlib import PurePath
+from types import FrameType
 
 import pytest
 
-from forewarned.core.ids import ResourceName
+from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import (
     EventStatus,
     EventType,
@@ -13,6 +16,7 @@ from forewarned.core.model import (
     Publishing,
     StartCause,
 )
+from forewarned.core.rules import Rules
 from forewarned.core.transitions import (
     Approved,
     Canceled,
@@ -22,6 +26,7 @@ from forewarned.core.transitions import (
     Stalled,
     Started,
 )
+from forewarned.service.events.approval import approve
 from forewarned.service.ports import Store, Transaction
 from forewarned.service.subscriptions.model import (
     PublishedStatus,
@@ -41,6 +46,8 @@ from tests.builders import (
 from tests.service.subscriptions.messages import a_message
 from tests.storage.publishing_calls import EVENT, OPS, SCHEDULED, put, take
 from tests.storage.store_calls import keep, save, save_in, settle_in
+
+_OF_PUBLISHING = frozenset({"outbox", "subscriptions", "publisher", "turn", "messenger"})
 
 
 async def test_i23_a_message_is_written_with_its_transition_while_there_is_a_subscription(
@@ -70,6 +77,39 @@ async def test_i23_a_message_is_written_with_its_transition_while_there_is_a_sub
     [message] = await take(store)
     assert (message.status, message.cause) == (PublishedStatus.CANCELED, "not today")
     assert [each.is_for_publisher for each in (before, during, after)] == [False, True, False]
+
+
+async def test_without_a_subscription_an_approval_calls_nothing_of_publishing(
+    store: Store,
+) -> None:
+    later = NOON + SECOND
+    await keep(store, a_scope(an_event(A, not_before=later), an_event(B, not_before=later)))
+
+    off = await called_to_approve(store, A)
+    await put(store, OPS)
+    on = await called_to_approve(store, B)
+
+    assert {name for name in off if name in _OF_PUBLISHING} == set()
+    assert {name for name in on if name in _OF_PUBLISHING} == {"outbox"}
+
+
+async def called_to_approve(store: Store, event_id: EventId) -> set[str]:
+    """The modules whose functions it takes to decide and to save an approval."""
+    called: set[str] = set()
+
+    def note(frame: FrameType, what: str, _: object) -> None:
+        if what == "call":
+            called.add(PurePath(frame.f_code.co_filename).stem)
+
+    def decision(tx: Transaction) -> None:
+        sys.setprofile(note)
+        try:
+            approve(tx, tx.load(ScopeId("scope1")), [event_id], rules=Rules(), by=OPERATOR)
+        finally:
+            sys.setprofile(None)
+
+    await store.transact(decision)
+    return called
 
 
 async def test_i23_a_message_is_not_written_without_its_transition(store: Store) -> None:
