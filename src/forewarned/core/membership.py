@@ -56,9 +56,10 @@ def enroll(
         facts.append(PolicyChanged(scope_id=scope.id, at=now))
     after = replace(scope, resources=resources, policy=planned.policy)
     change = Change(scope=after, transitions=tuple(facts))
+    # Only in a database of an older version: there, a Started event outlived its VMs.
+    outlived = {name for event in scope.events.values() for name in event.resources}
     for name in planned.resources:
-        if name not in scope.resources:
-            # Only in a database of an older version: there, a Started event outlived its VMs.
+        if name in outlived and name not in scope.resources:
             change = change.plus(_released(change.scope, name, now=now))
     return change if change.scope.events == scope.events else settle(scope, change, now=now)
 

@@ -7,6 +7,7 @@ names the VMs it named before.
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from forewarned.config.mistakes import KeyPath
 from forewarned.core.model import Policy, ScopeKind
@@ -25,9 +26,8 @@ from forewarned.service.fleet.declaration import (
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VmLayout:
-    """A VM that is planned."""
+class VmLayout(NamedTuple):
+    """A VM that is planned: a tuple, which is made in a third of the time of a dataclass."""
 
     name: str
     computer_name: str

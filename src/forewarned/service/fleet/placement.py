@@ -7,13 +7,14 @@ and addresses are looked for: in a plan, or in the store.
 import hashlib
 import uuid
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from forewarned.core.copying import replace
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Resource, Scope
 from forewarned.service.fleet.addresses import plain_address
-from forewarned.service.fleet.declaration import FleetPlan
+from forewarned.service.fleet.declaration import FleetPlan, Model
 from forewarned.service.fleet.layout import ScopeLayout, VmLayout
 from forewarned.service.records import Binding, Profile
 
@@ -22,7 +23,7 @@ VMS_PER_HOST: Final = 10
 # Plain callers on the machine itself come from these; a VM there would be taken for all of them.
 NEVER_GIVEN: Final = frozenset({"127.0.0.1", "::1"})
 
-_NAMESPACE: Final = uuid.UUID("6f7e1c0a-3d52-5b7e-9d0c-6e6f74626566")
+_NAMESPACE: Final = uuid.UUID("6f7e1c0a-3d52-5b7e-9d0c-6e6f74626566").bytes
 
 
 class AddressesExhaustedError(RefusalError, category=Category.CONFLICT, field="address"):
@@ -60,15 +61,23 @@ def planned_scope(
     placement_group_id = guid(layout.id) if layout.scale_set else ""
     resources: dict[ResourceName, Resource] = {}
     bindings: list[Binding] = []
+    patterns: _Patterns | None = None
     for vm in layout.vms:
+        if patterns is None or patterns.model is not vm.model:
+            patterns = _patterns(vm.model, layout, where, placement_group_id)
         host = hosts.host(vm)
-        resource = _resource(vm, host, actuator=vm.model.actuator or where.actuator_on(host))
-        resources[resource.name] = resource
-        profile = _profile(vm, layout, where, placement_group_id)
-        address = addresses.address(vm)
-        bindings.append(
-            Binding(name=resource.name, scope_id=scope_id, address=address, profile=profile)
+        name = ResourceName(vm.name)
+        resources[name] = replace(
+            patterns.resource,
+            name=name,
+            host=host,
+            update_domain=vm.update_domain,
+            fault_domain=vm.fault_domain,
+            actuator=vm.model.actuator or where.actuator_on(host),
         )
+        profile = _profile(vm, patterns.profile)
+        address = addresses.address(vm)
+        bindings.append(Binding(name=name, scope_id=scope_id, address=address, profile=profile))
     scope = Scope(id=scope_id, kind=layout.kind, resources=resources, policy=layout.policy)
     placed = frozenset(ResourceName(vm.name) for vm in layout.vms if vm.host is not None)
     return PlannedScope(scope=scope, bindings=tuple(bindings), placed=placed)
@@ -85,46 +94,55 @@ def host_name(zone: str, update_domain: int, fault_domain: int, number: int) -> 
 
 def guid(name: str) -> str:
     """As `uuid.uuid5` makes it, in a third of the time: that was a fifth of expanding a plan."""
-    digest = bytearray(
-        hashlib.sha1(_NAMESPACE.bytes + name.encode(), usedforsecurity=False).digest()
-    )
+    digest = bytearray(hashlib.sha1(_NAMESPACE + name.encode(), usedforsecurity=False).digest())
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80
     text = digest.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
 
-def _resource(vm: VmLayout, host: HostName, *, actuator: str) -> Resource:
-    return Resource(
-        name=ResourceName(vm.name),
-        host=host,
-        update_domain=vm.update_domain,
-        fault_domain=vm.fault_domain,
-        priority=vm.model.priority,
-        eviction_policy=vm.model.eviction_policy,
-        terminate_notice=vm.model.terminate_notice,
-        actuator=actuator,
+class _Patterns(NamedTuple):
+    """What the VMs of one model have in common: a copy takes a third of the time of a new one."""
+
+    model: Model
+    resource: Resource
+    profile: Profile
+
+
+def _patterns(
+    model: Model, layout: ScopeLayout, where: FleetPlan, placement_group_id: str
+) -> _Patterns:
+    resource = Resource(
+        name=ResourceName(""),
+        host=HostName(""),
+        priority=model.priority,
+        eviction_policy=model.eviction_policy,
+        terminate_notice=model.terminate_notice,
     )
-
-
-def _profile(
-    vm: VmLayout, layout: ScopeLayout, where: FleetPlan, placement_group_id: str
-) -> Profile:
-    return Profile(
-        vm_id=vm.vm_id.lower() if vm.vm_id else guid(f"vm/{vm.name.casefold()}"),
+    profile = Profile(
+        vm_id="",
         subscription_id=where.subscription_id,
         resource_group=where.resource_group,
         location=where.location,
-        size=vm.model.size,
-        computer_name=vm.computer_name,
-        os_type=vm.model.os_type,
-        zone=vm.zone,
+        size=model.size,
+        computer_name="",
+        os_type=model.os_type,
         scale_set=layout.scale_set,
         is_flexible=layout.is_flexible,
         availability_set=layout.availability_set,
         placement_group_id=placement_group_id,
-        image_notice=vm.model.image_notice,
-        tags=vm.model.tags,
+        image_notice=model.image_notice,
+        tags=model.tags,
+    )
+    return _Patterns(model, resource, profile)
+
+
+def _profile(vm: VmLayout, pattern: Profile) -> Profile:
+    return replace(
+        pattern,
+        vm_id=vm.vm_id.lower() if vm.vm_id else guid(f"vm/{vm.name.casefold()}"),
+        computer_name=vm.computer_name,
+        zone=vm.zone,
         private_address=_private_address(vm),
         interface=vm.interface,
         is_platform_id=vm.vm_id is not None,

@@ -4,7 +4,10 @@ Invariants: the same plan expands to the same fleet, and no host holds VMs of tw
 update domains of one scope.
 """
 
+import ipaddress
+import socket
 from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
 from forewarned.core.ids import HostName
 from forewarned.service.fleet.addresses import port_mark
@@ -18,6 +21,9 @@ from forewarned.service.fleet.placement import (
     host_name,
     planned_scope,
 )
+
+_LONGEST_WITH_ENDS: Final = 30
+"""Networks with a longer prefix give their first and their last address to hosts as well."""
 
 
 class Expansion:
@@ -49,7 +55,15 @@ def free_addresses(
     """The addresses of the range, in order, that no VM has or will have."""
     # Also those of VMs that are not in the plan: applying one need not remove them.
     taken = {*plan.declared_addresses(), *kept.values(), *NEVER_GIVEN}
-    return (text for address in address_range.hosts() if (text := str(address)) not in taken)
+    return (address for address in _hosts(address_range) if address not in taken)
+
+
+def _hosts(network: Network) -> Iterator[str]:
+    if isinstance(network, ipaddress.IPv6Network) or network.prefixlen > _LONGEST_WITH_ENDS:
+        return map(str, network.hosts())
+    # As the line above: it takes ten times as long, and there may be a million.
+    first, last = int(network.network_address) + 1, int(network.broadcast_address)
+    return (socket.inet_ntoa(number.to_bytes(4)) for number in range(first, last))
 
 
 class _Addresses:
