@@ -6,11 +6,12 @@ one transaction; a large one is compared with the whole fleet first, and then wr
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, Scope
@@ -31,6 +32,8 @@ from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.ports import Lease, Snapshot, Transaction
 from forewarned.service.records import Binding
 from forewarned.service.sources.notes import source_states
+
+T = TypeVar("T")
 
 __all__ = ["Applied", "Fleet", "Network", "Progress", "ScopeView"]
 
@@ -164,19 +167,19 @@ class Fleet:
         while (some := await asyncio.to_thread(next, mixed, None)) is not None:
             refuse = partial(refuse_shared_hosts, planned=some, comparison=comparison)
             await self._engine.ask(refuse)
-        made, done = enumerate(steps(comparison)), 0
+        done = 0
         applied: list[Applied] = []
         order.progress(done, comparison.work)
-        while (numbered := await asyncio.to_thread(next, made, None)) is not None:
-            number, step = numbered
-            carry_out_step = partial(_carry_out_step, step=step, by=order.by, lease=lease)
-            applied.append(await self._engine.decide(carry_out_step))
-            done += step.work
-            order.progress(done, comparison.work)
-            if number % _REST == 0:
-                # These VMs stay in memory for good. Collecting garbage among more and more of them
-                # would stop everything for up to a second each time.
-                gc.freeze()
+        async with aclosing(_made_ahead(enumerate(steps(comparison)))) as made:
+            async for number, step in made:
+                carry_out_step = partial(_carry_out_step, step=step, by=order.by, lease=lease)
+                applied.append(await self._engine.decide(carry_out_step))
+                done += step.work
+                order.progress(done, comparison.work)
+                if number % _REST == 0:
+                    # These VMs stay in memory for good. Collecting garbage among more and more of
+                    # them would stop everything for up to a second each time.
+                    gc.freeze()
         if order.digest is not None:
             # Last: if the server stops on the way, the next start goes on with it.
             await self._engine.decide(partial(_note_applied, digest=order.digest, lease=lease))
@@ -203,6 +206,17 @@ class _Order:
     progress: Progress = unheard
     digest: str | None = None
     """Of a plan that is to be applied once; None for others."""
+
+
+async def _made_ahead(parts: Iterator[T]) -> AsyncGenerator[T, None]:
+    """Each is made on a thread, while the caller waits for the disk with the one before."""
+    coming = asyncio.ensure_future(asyncio.to_thread(next, parts, None))
+    try:
+        while (part := await coming) is not None:
+            coming = asyncio.ensure_future(asyncio.to_thread(next, parts, None))
+            yield part
+    finally:
+        await asyncio.wait([coming])
 
 
 def _carry_out_step(tx: Transaction, *, step: Step, by: Actor, lease: Lease) -> Applied:
