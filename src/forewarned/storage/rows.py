@@ -1,7 +1,9 @@
 """Between the values of the domain and rows of a database: one pair of functions for each table."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, fields
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final, Protocol, overload
 
 import msgspec
@@ -61,6 +63,7 @@ _policy: Final = msgspec.json.Decoder(Policy)
 _rounds: Final = msgspec.json.Decoder(SetMaintenance)
 _profile: Final = msgspec.json.Decoder(Profile)
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
+_NOWHERE: Final = (None, None)
 
 # Looking a member up takes a tenth of the time that calling its class does.
 _event_types: Final = {member.value: member for member in EventType}
@@ -180,8 +183,11 @@ def resource_model(resource: Resource) -> Row:
     )
 
 
-def new_resource(resource: Resource, scope_id: ScopeId, *, position: int) -> Row:
-    return position, scope_id, resource.name, str(resource.state), *resource_model(resource)
+def new_resource(
+    resource: Resource, scope_id: ScopeId, *, position: int, binding: Binding | None
+) -> Row:
+    about = (position, scope_id, resource.name, str(resource.state))
+    return *about, *(_NOWHERE if binding is None else place(binding)), *resource_model(resource)
 
 
 RESOURCE_COLUMNS: Final = (
@@ -206,9 +212,33 @@ def to_resource(row: FoundRow) -> Resource:
     )
 
 
+def _without_defaults(kind: type[Any]) -> Callable[[object], object]:
+    """Makes of a value of a dataclass one whose JSON leaves out what is as in most: half of it."""
+    named: list[tuple[str, type[Any], Any]] = [
+        (each.name, Any, _default(each.default, each.default_factory)) for each in fields(kind)
+    ]
+    shape = msgspec.defstruct(kind.__name__, named, omit_defaults=True)
+    contents = attrgetter(*(name for name, _, _ in named))
+    return lambda value: shape(*contents(value))
+
+
+def _default(default: object, factory: Any) -> object:
+    if factory is not MISSING:
+        return msgspec.field(default_factory=factory)
+    return msgspec.NODEFAULT if default is MISSING else default
+
+
+_short_profile: Final = _without_defaults(Profile)
+
+
 def from_binding(binding: Binding) -> Row:
+    return *place(binding), fold(binding.name)
+
+
+def place(binding: Binding) -> Row:
+    """Its address and profile."""
     # Any number of VMs may have no address; no two may have the same.
-    return binding.address or None, to_json(binding.profile), fold(binding.name)
+    return binding.address or None, to_json(_short_profile(binding.profile))
 
 
 def to_binding(row: FoundRow) -> Binding:

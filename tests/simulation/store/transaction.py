@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 
 from typing_extensions import override
 
+from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
-from forewarned.core.model import Scope
+from forewarned.core.model import Actor, Scope
 from forewarned.core.tasks import ActuatorOf, Task
 from forewarned.service.drains.model import Drain
 from forewarned.service.records import Binding, Commit, Declaration
@@ -109,6 +110,14 @@ class SimulatedTransaction(SqliteTransaction):
         for binding in bindings:
             self._hold(Key("vm", fold(binding.name)))
         return super().bind_all(bindings)
+
+    @override
+    def enroll(
+        self, changes: Collection[Change], bindings: Collection[Binding], *, by: Actor
+    ) -> list[ResourceName]:
+        for binding in bindings:
+            self._hold(Key("vm", fold(binding.name)))
+        return super().enroll(changes, bindings, by=by)
 
     @override
     def tasks_of(self, event_ids: Collection[EventId]) -> list[Task]:

@@ -115,17 +115,18 @@ def _enroll(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor) -> A
     known = {scope.id for scope in tx.load_all([plan.scope.id for plan in planned])}
     added: dict[ResourceName, None] = {}
     changed: dict[ResourceName, None] = {}
+    changes: list[Change] = []
     for plan in planned:
         if plan.scope.id not in known:
             known.add(plan.scope.id)
             tx.create(replace(plan.scope, resources={}, events={}))
         change = _enrolled(tx.load(plan.scope.id), plan, now=tx.now)
         _refuse_shared_hosts(change.scope)
-        tx.save(change, by=by)
+        changes.append(change)
         facts = change.transitions
         added.update((f.resource, None) for f in facts if isinstance(f, ResourceAdded))
         changed.update((f.resource, None) for f in facts if isinstance(f, ResourceChanged))
-    bound = tx.bind_all([binding for plan in planned for binding in plan.bindings])
+    bound = tx.enroll(changes, [each for plan in planned for each in plan.bindings], by=by)
     changed.update((name, None) for name in bound if name not in added)
     vms = sum(len(plan.scope.resources) for plan in planned)
     return Applied(

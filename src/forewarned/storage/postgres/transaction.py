@@ -192,11 +192,19 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
         return self._first
 
     @override
-    def _refuse_taken(self, difference: Delta) -> None:
+    def _refuse_taken(
+        self, differences: Sequence[Delta], joining: Mapping[ResourceName, Binding]
+    ) -> None:
         # PostgreSQL finds a name or an id that is taken when it is written. Only to say which one
         # it was, and whose, is it worth a question for each scope: then the function is run again.
         if self._is_rerun:
-            super()._refuse_taken(difference)
+            super()._refuse_taken(differences, joining)
+
+    @override
+    def _joined(self, bindings: Collection[Binding]) -> None:
+        super()._joined(bindings)
+        names = self._dialect.several([fold(binding.name) for binding in bindings])
+        self._writable.write("DELETE FROM unbound WHERE folded = ANY(?)", (names,))
 
     @override
     def _write_bindings(self, bindings: Collection[Binding]) -> None:

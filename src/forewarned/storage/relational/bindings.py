@@ -1,14 +1,14 @@
 """Which of many bindings change anything, and which are refused."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from forewarned.core.copying import replace
 from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import ResourceName, ScopeId
-from forewarned.service.errors import AddressTakenError
+from forewarned.service.errors import AddressTakenError, NameTakenError
 from forewarned.service.records import Binding
 from forewarned.storage import rows
-from forewarned.storage.diff import fold
+from forewarned.storage.diff import Delta, fold
 from forewarned.storage.rows import FoundRow
 
 
@@ -29,7 +29,7 @@ def bindings_that_change(wanted: Iterable[Binding], found: Collection[FoundRow])
         holder = holders.get(each.address, folded)
         if holder != folded:
             raise AddressTakenError(each.address, vms[holder][0])
-        former, binding = bound.get(folded), replace(each, name=name)
+        former, binding = bound.get(folded), each if each.name == name else replace(each, name=name)
         if former == binding:
             continue
         if former is not None:
@@ -39,3 +39,32 @@ def bindings_that_change(wanted: Iterable[Binding], found: Collection[FoundRow])
         bound[folded] = binding
         changed.append(binding)
     return changed
+
+
+def refuse_taken(
+    differences: Collection[Delta],
+    joining: Mapping[ResourceName, Binding],
+    found: Iterable[FoundRow],
+) -> None:
+    """Refuse VMs to be added whose names or addresses others have, or that share them.
+
+    `joining` are their bindings, and `found` the VMs that have such a name or address.
+    """
+    owners: dict[str, ScopeId] = {}
+    holders: dict[str, ResourceName] = {}
+    leaving = {fold(name) for difference in differences for name in difference.removed}
+    for row in found:
+        if row["folded"] not in leaving:
+            owners[row["folded"]] = row["scope_id"]
+            holders[row["address"]] = row["name"]
+    for difference in differences:
+        for vm in difference.added:
+            owner = owners.setdefault(fold(vm.name), difference.scope.id)
+            if owner != difference.scope.id:
+                raise NameTakenError(vm.name, owner)
+            binding = joining.get(vm.name)
+            if binding is None or not binding.address:
+                continue
+            holder = holders.setdefault(binding.address, vm.name)
+            if holder != vm.name:
+                raise AddressTakenError(binding.address, holder)

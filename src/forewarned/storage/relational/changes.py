@@ -5,13 +5,14 @@ changed: it may be written needlessly, and is never left out. Invariant: no two 
 same columns of the same row of a table, but for a VM that is added and has its place at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from forewarned.core.change import Change
 from forewarned.core.copying import replace
+from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor, Scope
-from forewarned.service.records import Saved
+from forewarned.service.records import Binding, Saved
 from forewarned.storage import rows
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.relational.statements import (
@@ -44,10 +45,14 @@ def of_scope(before: Scope, saved: Saved, *, next_wake: datetime | None) -> Iter
     yield MOVE_SCOPE, rows.scope_state(saved, next_wake=next_wake)
 
 
-def of_resources(before: Scope, difference: Delta, *, first: int) -> Iterator[Written]:
-    """VMs that are added have the positions from `first` on."""
+def of_resources(
+    before: Scope, difference: Delta, *, first: int, joining: Mapping[ResourceName, Binding]
+) -> Iterator[Written]:
+    """VMs that are added have the positions from `first` on, and `joining` are their bindings."""
+    scope_id = difference.scope.id
     for position, vm in enumerate(difference.added, start=first):
-        yield ADD_RESOURCE, rows.new_resource(vm, difference.scope.id, position=position)
+        binding = joining.get(vm.name)
+        yield ADD_RESOURCE, rows.new_resource(vm, scope_id, position=position, binding=binding)
     for position, name in enumerate(difference.order):
         yield PLACE_RESOURCE, (position, fold(name))
     for vm in difference.changed:

@@ -56,7 +56,10 @@ _RESOURCE_MODEL: Final = (
 )
 # rows.new_resource
 ADD_RESOURCE: Final = _insert(
-    "resources", "position", "scope_id", "name", "state", *_RESOURCE_MODEL, "folded"
+    "resources",
+    *("position", "scope_id", "name", "state", "address", "profile"),
+    *_RESOURCE_MODEL,
+    "folded",
 )
 # rows.resource_state
 MOVE_RESOURCE: Final = _update("resources", "state", key="folded")

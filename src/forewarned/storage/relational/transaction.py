@@ -1,7 +1,7 @@
 """Everything the service writes to a database."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -15,7 +15,6 @@ from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Resource, Scope, ScopeKind
 from forewarned.core.tasks import ActuatorOf, Task
 from forewarned.service.drains.model import Drain
-from forewarned.service.errors import NameTakenError
 from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
 from forewarned.storage import diff, rows
 from forewarned.storage.commit_builder import CommitBuilder
@@ -24,7 +23,7 @@ from forewarned.storage.errors import UnloadedScopeError
 from forewarned.storage.history import chain
 from forewarned.storage.history.retention import RetentionWrites
 from forewarned.storage.relational import changes, declarations, drains, outbox, tasks
-from forewarned.storage.relational.bindings import bindings_that_change
+from forewarned.storage.relational.bindings import bindings_that_change, refuse_taken
 from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.relational.statements import (
@@ -38,6 +37,7 @@ from forewarned.storage.rows import FoundRow, micros
 
 NextWake = Callable[[Scope], datetime | None]
 
+_NONE_JOIN: Final[Mapping[ResourceName, Binding]] = {}
 _RECKONED: Final = "wakes reckoned with"
 _READ_LONG_AGO: Final = Scope(
     id=ScopeId("any"),
@@ -131,10 +131,7 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         return 0
 
     def save(self, change: Change, *, by: Actor, moved: Sequence[Task] = ()) -> None:
-        if change.scope.id not in self._loaded:
-            raise UnloadedScopeError(change.scope.id)
-        before = self._saved(change.scope.id)
-        difference = diff.between(before.scope, change)
+        before, difference = self._compared(change)
         if difference is None:
             if moved:
                 self.put_tasks(moved)
@@ -142,7 +139,42 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
                 wake = micros(self._wake_of(before.scope))
                 self._writable.save(change.scope.id, [(WAKE_SCOPE, (wake, change.scope.id))])
             return
-        self._refuse_taken(difference)
+        self._refuse_taken([difference], {})
+        self._write(change, before, difference, by=by, moved=moved)
+
+    def enroll(
+        self, changes: Collection[Change], bindings: Collection[Binding], *, by: Actor
+    ) -> list[ResourceName]:
+        compared = [(change, *self._compared(change)) for change in changes]
+        differing = [difference for _, _, difference in compared if difference is not None]
+        added = {vm.name for difference in differing for vm in difference.added}
+        joining = {binding.name: binding for binding in bindings if binding.name in added}
+        self._refuse_taken(differing, joining)
+        for change, before, difference in compared:
+            if difference is not None:
+                self._write(change, before, difference, by=by, joining=joining)
+        if joining:
+            self._joined(joining.values())
+        others = [binding for binding in bindings if binding.name not in joining]
+        return [*joining, *(self.bind_all(others) if others else ())]
+
+    def _compared(self, change: Change) -> tuple[Saved, Delta | None]:
+        if change.scope.id not in self._loaded:
+            raise UnloadedScopeError(change.scope.id)
+        before = self._saved(change.scope.id)
+        return before, diff.between(before.scope, change)
+
+    def _write(
+        self,
+        change: Change,
+        before: Saved,
+        difference: Delta,
+        *,
+        by: Actor,
+        moved: Sequence[Task] = (),
+        joining: Mapping[ResourceName, Binding] = _NONE_JOIN,
+    ) -> None:
+        """`joining` are the bindings of VMs that the change adds."""
         places: Mapping[str, outbox.Place] = {}
         if self._publishing.is_on:
             leaving = {*difference.removed, *outbox.leaving(change)}
@@ -164,7 +196,7 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         self._writable.save(
             change.scope.id,
             [
-                *changes.of_resources(before.scope, difference, first=position),
+                *changes.of_resources(before.scope, difference, first=position, joining=joining),
                 *changes.of_events(before.scope, difference),
                 *tasks.of_change(change, moved, self._actuator_of),
                 *changes.of_history(change, by),
@@ -290,31 +322,34 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         row = rows.from_remark(action, at=at, by=by, cause=cause)
         self._writable.write_rows(ADD_HISTORY, [row])
 
-    def _refuse_taken(self, difference: Delta) -> None:
-        if difference.added:
-            self._refuse_taken_names(difference.scope.id, difference.added)
-        for event_id in difference.opened:
-            if self.event(event_id) is not None:
-                raise DuplicateEventError(event_id)
-
-    def _refuse_taken_names(self, here: ScopeId, added: Iterable[Resource]) -> None:
-        names = {fold(vm.name): vm.name for vm in added}
-        taken = self._all(
-            f"""SELECT folded, scope_id FROM resources
-                WHERE {self._dialect.among("folded", "?")} AND scope_id <> ?""",
-            self._dialect.several(names),
-            here,
-        )
-        owners = {row["folded"]: row["scope_id"] for row in taken}
-        for folded, name in names.items():
-            if folded in owners:
-                raise NameTakenError(name, owners[folded])
+    def _refuse_taken(
+        self, differences: Sequence[Delta], joining: Mapping[ResourceName, Binding]
+    ) -> None:
+        if any(difference.added for difference in differences):
+            among = self._dialect.among
+            added = [vm.name for difference in differences for vm in difference.added]
+            found = self._all(
+                f"""SELECT folded, name, scope_id, address FROM resources
+                    WHERE {among("folded", "?")} OR {among("address", "?")}""",
+                self._dialect.several([fold(name) for name in added]),
+                self._dialect.several([each.address for each in joining.values() if each.address]),
+            )
+            refuse_taken(differences, joining, found)
+        for difference in differences:
+            for event_id in difference.opened:
+                if self.event(event_id) is not None:
+                    raise DuplicateEventError(event_id)
 
     def _next_position(self, scope_id: ScopeId) -> int:
         [[position]] = self._all(
             "SELECT coalesce(max(position) + 1, 0) FROM resources WHERE scope_id = ?", scope_id
         )
         return int(position)
+
+    def _joined(self, bindings: Collection[Binding]) -> None:
+        """VMs were added, each with its binding."""
+        for binding in bindings:
+            self._builder.bound(binding)
 
     def _write_bindings(self, bindings: Collection[Binding]) -> None:
         self._writable.write_rows(BIND_RESOURCE, list(map(rows.from_binding, bindings)))
