@@ -73,6 +73,8 @@ def _live_change(bench: Bench, server: Product, fleet: BusyFleet, vms: str) -> L
 
 
 def _cost(server: Product, windows: list["_Window"], scope: Scope) -> float:
+    for window in windows:
+        window.connect()
     usage.wait(_AFTERWARDS)
     meter = Meter(server.pids)
     [event] = server.schedule([scope.vms[10]], type="Freeze", notice="50m")
@@ -106,6 +108,11 @@ class _Window:
         self._page.close()
         self._changes.close()
 
+    def connect(self) -> None:
+        """Anew: servers close connections on which nothing was asked for some seconds."""
+        self._page.close()
+        self._page.connect()
+
     def hear(self, event_id: str) -> None:
         assert self._told is not None
         while event_id.encode() not in (line := self._told.readline()):
@@ -113,7 +120,8 @@ class _Window:
                 raise BrokenExchangeError("the server ended a stream of changes")
 
     def ask(self) -> None:
-        self._page.request("GET", "/", headers={"Accept": "text/html"})
+        headers = {"Accept": "text/html", "Forewarned-Refresh": "true"}
+        self._page.request("GET", "/", headers=headers)
 
     def see(self, event_id: str) -> None:
         if f'id="bar-{event_id}"'.encode() not in self._read():

@@ -35,6 +35,7 @@ from forewarned.console.pages import (
     vms,
 )
 from forewarned.console.pages.events import cancel, event, event_list, tasks
+from forewarned.console.refreshes import Refreshes
 from forewarned.console.rendering import HEADERS, Pages
 from forewarned.console.services import ConsoleServices
 from forewarned.console.sessions import Sessions
@@ -101,7 +102,7 @@ SIGN_IN_PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
 
 
 def create_console(services: ConsoleServices) -> ASGIApp:
-    pages, sketches = Pages(services), Sketches()
+    pages, sketches, refreshes = Pages(services), Sketches(), Refreshes(services.engine)
 
     def route(method: str, path: str, needs: Needs | None, answer: Answer) -> BaseRoute:
         """`needs` is None for all visitors, signed in or not."""
@@ -110,7 +111,7 @@ def create_console(services: ConsoleServices) -> ASGIApp:
             visit = Visit(services, pages, sketches, request)
             if needs is not None:
                 await visit.admit(role_needed(needs, request.path_params))
-            return await answer(visit)
+            return await refreshes.answer(request, lambda: answer(visit))
 
         return Route(path, endpoint, methods=[method])
 

@@ -1,6 +1,6 @@
 """What the function of every page is given, and the one shape of these functions."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar
 
@@ -107,7 +107,7 @@ class Visit(NamedTuple):
         return preview_of(caused, now=self.use_cases.clock_control.show().now, given=given)
 
 
-Answer = Callable[[Visit], Awaitable[Response]]
+Answer = Callable[[Visit], Coroutine[Any, Any, Response]]
 
 REFUSED = (FieldError, RefusalError)
 """What is shown beside a field."""

@@ -176,7 +176,9 @@ async function refresh() {
   const asked = performance.now();
   try {
     const address = ownAddress();
-    const response = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
+    // Windows that fetch the same page at the same time get the same answer.
+    const headers = { Accept: "text/html", "Forewarned-Refresh": "true" };
+    const response = await fetch(address, { headers, cache: "no-store" });
     // An address that only takes forms has no page of its own: what is there stays.
     if (response.status === 404) {
       tellState("gone");
