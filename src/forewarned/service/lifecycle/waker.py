@@ -96,6 +96,6 @@ class Waker:
         change = Change(scope=scope)
         # The store's mark may be an hour behind. What this process knows better is written first.
         last_read_at = self._reading.last_read(scope)
-        if scope.active and last_read_at is not None:
+        if scope.active and last_read_at is not None and last_read_at != scope.last_read_at:
             change = lifecycle.read(scope, at=last_read_at)
         return change.plus(lifecycle.wake(change.scope, rules=self._rules, now=now))
