@@ -131,16 +131,23 @@ class Response:
 class Rendered:
     """One document in one api-version: as it is, and as unmodified."""
 
-    __slots__ = ("document", "tag", "unmodified")
+    __slots__ = ("_headers", "_unmodified", "document", "tag")
 
     def __init__(
         self, incarnation: int, body: bytes, offers: Mapping[str, str] = _LONG_POLL
     ) -> None:
         """`offers` are headers that tell clients what Azure does not have."""
         self.tag = str(incarnation)
-        headers = {"ETag": f'"{incarnation}"', **offers}
-        self.document = Response(HTTPStatus.OK, body, {"Content-Type": JSON, **headers})
-        self.unmodified = Response(HTTPStatus.NOT_MODIFIED, None, headers)
+        self._headers = {"ETag": f'"{incarnation}"', **offers}
+        self.document = Response(HTTPStatus.OK, body, {"Content-Type": JSON, **self._headers})
+        self._unmodified: Response | None = None
+
+    @property
+    def unmodified(self) -> Response:
+        # Made when it is first asked for: few clients ask.
+        if self._unmodified is None:
+            self._unmodified = Response(HTTPStatus.NOT_MODIFIED, None, self._headers)
+        return self._unmodified
 
     def matches(self, tags: frozenset[str]) -> bool:
         return self.tag in tags or "*" in tags

@@ -79,7 +79,7 @@ class RecordedAnswer(Rendered):
         tag = headers.get("ETag", "")
         self.tag = tag.removeprefix("W/").strip('"') if answer.status == 200 else ""
         self.document = Response(answer.status, body, headers)
-        self.unmodified = Response(304, None, {"ETag": tag})
+        self._unmodified = Response(304, None, {"ETag": tag})
 
     @override
     def matches(self, tags: frozenset[str]) -> bool:
