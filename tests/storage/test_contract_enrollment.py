@@ -62,7 +62,8 @@ async def test_vms_that_were_there_are_bound_with_those_that_are_new(store: Stor
     assert sorted(commit.bound, key=lambda each: each.name) == [moved, VM2]
     assert await store.read(lambda s: list(s.bindings())) == [moved, VM2]
     assert again == []
-    assert unchanged.bound == unchanged.scopes == ()
+    assert unchanged.bound == ()
+    assert unchanged.scopes == ()
 
 
 async def test_a_vm_that_was_removed_comes_back_with_its_place(store: Store) -> None:
