@@ -246,11 +246,7 @@ class Transaction(Snapshot, PublishingTransaction, HistoryWrites, Protocol):
     def enroll(
         self, changes: Collection[Change], bindings: Collection[Binding], *, by: Actor
     ) -> list[ResourceName]:
-        """Save changes of different scopes, and bind VMs: those they add and others, by the dozen.
-
-        As `save` and then `bind_all`, but for addresses that others give up: VMs that are added
-        find these still taken. The names of those whose binding was another, or none.
-        """
+        """`save` each, then `bind_all`. An address given up here is not free for VMs added here."""
 
     def put_tasks(self, moved: Sequence[Task]) -> None:
         """Write tasks as they are now, where no scope changes with them."""
