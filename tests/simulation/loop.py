@@ -8,13 +8,15 @@ asyncio promises: what may happen in any order is left to chance by what it wait
 import asyncio
 from collections.abc import Callable
 from math import ceil
-from typing import Any, TypeVarTuple
+from typing import Any, Final, TypeVarTuple
 
 from typing_extensions import override
 
 Ts = TypeVarTuple("Ts")
 
-_MICROS = 1_000_000
+_MICROS: Final = 1_000_000
+_SAME: Final = 1e-7
+"""Seconds: floats that differ by less are the same microsecond."""
 
 
 class NothingLeftError(Exception):
@@ -31,7 +33,7 @@ class _Selector:
         if timeout is None:
             raise NothingLeftError
         # Up, or the timer that is waited for would not be due yet.
-        self.micros += ceil(timeout * _MICROS - 0.001)
+        self.micros += ceil((timeout - _SAME) * _MICROS)
         return []
 
     def close(self) -> None:
@@ -42,6 +44,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._selector = _Selector()
+        self._clock_resolution = 2 * _SAME
         self.failures: list[dict[str, Any]] = []
         """What asyncio could tell nobody: exceptions of callbacks, and of tasks that are gone."""
         self.set_exception_handler(lambda _, context: self.failures.append(context))

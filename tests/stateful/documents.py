@@ -68,6 +68,10 @@ class Reader:
                 lives = oracle.shown_in(scope_id)
                 self.read(scope_id, version, moment.shown[scope_id, version], lives)
 
+    def known(self, scope_id: ScopeId, version: str, incarnation: int) -> bytes | None:
+        """The events that were read in this document; None if there was none such."""
+        return self._events.get((scope_id, version, incarnation))
+
     def i7_incarnation_never_falls(self, scope_id: ScopeId, version: str, incarnation: int) -> None:
         last = self._last.get((scope_id, version), 0)
         assert last <= incarnation < 2**31, f"I7: {scope_id} fell from {last} to {incarnation}"

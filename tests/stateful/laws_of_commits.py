@@ -152,10 +152,11 @@ def i17_terminates_wait_for_their_batch(oracle: Oracle, moment: Moment) -> None:
 
 def i17_i20_nobody_waits_for_nothing(oracle: Oracle, moment: Moment) -> None:
     """What is approved and held back by nobody has started, in the same commit."""
+    settled_at = oracle.settled_at(moment.heard_at)
     for life in oracle.waiting():
         assert life.not_before is not None
-        if moment.heard_at < life.not_before and life.is_ready(moment.heard_at):
-            held_by = oracle.holders(life, moment.heard_at)
+        if moment.heard_at < life.not_before and life.is_ready(settled_at):
+            held_by = oracle.holders(life, settled_at)
             assert held_by, f"I17, I20: {life.event.id} is approved and waits for nothing"
 
 

@@ -163,6 +163,10 @@ class Oracle:
 
     # --- what follows ------------------------------------------------------------------------
 
+    def settled_at(self, instant: datetime) -> datetime:
+        """What fell due until then has been seen to by this instant: here at once."""
+        return instant
+
     def of_scope(self, scope_id: ScopeId) -> Iterator[Life]:
         return (life for life in self.lives.values() if life.scope_id == scope_id)
 

@@ -63,10 +63,12 @@ class Publisher:
         keep_undelivered: timedelta,
         patience: timedelta = _PATIENCE,
         gather: timedelta = _GATHER,
+        look: timedelta = _LOOK,
     ) -> None:
         """`clock` is real time. `node` is the same after a restart, and no other's.
 
-        `jitter` gives a number from 0 to 1.
+        `jitter` gives a number from 0 to 1. `look` is how often it looks without having heard of
+        anything.
         """
         self._engine = engine
         self._messenger = messenger
@@ -76,6 +78,7 @@ class Publisher:
         self._keep_undelivered = keep_undelivered
         self._patience = patience
         self._gather = gather
+        self._look_every = look
         self._turned_at = clock.now() - gather
         self._news = asyncio.Event()
         self._timer: Timer | None = None
@@ -198,7 +201,7 @@ class Publisher:
         )
 
     def _wait(self, turn: Turn) -> timedelta:
-        waits = [_LOOK if turn.is_on else _FORGET]
+        waits = [self._look_every if turn.is_on else _FORGET]
         if turn.again is not None:
             waits.append(max(turn.again, _LEAST))
         if self._under_way:

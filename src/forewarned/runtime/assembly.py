@@ -36,7 +36,7 @@ from forewarned.service.events.explain import CompletedBy, Explainer
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import LARGE, SHARED_LARGE, Fleet
-from forewarned.service.history.keeper import HistoryKeeper
+from forewarned.service.history.keeper import PATROL, HistoryKeeper
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
 from forewarned.service.lifecycle.guest_returns import LIMIT, GuestReturns
@@ -135,11 +135,13 @@ class Application:
         guest_return: timedelta = LIMIT,
         reach: Reach = Reach.LOOPBACK,
         history_retention: timedelta | None = None,
+        history_patrol: timedelta = PATROL,
     ) -> None:
         """`timings` are those of the simulated actuator; None where operators complete events.
 
         `guest_return` is how long the guest of a restarted VM may take to read again.
-        `history_retention` is how long history is kept; None for ever.
+        `history_retention` is how long history is kept; None for ever. `history_patrol` is how
+        often it is looked at without a change.
         Without `faults` none can be injected. `shared` is the store, if other nodes use it too.
         `reach` is where messages of subscriptions may go.
         """
@@ -158,7 +160,9 @@ class Application:
         readiness = MemoryReadiness(engine, now=wall_clock)
         drains = HostDrains(engine, rules, basis.new_event_id)
         self._messenger = TargetMessenger(partial(make_target, reach=reach))
-        self._history = HistoryKeeper(engine, retention=history_retention)
+        self._history = HistoryKeeper(
+            engine, retention=history_retention, patrol=history_patrol
+        )
         self.use_cases = UseCases(
             engine=engine,
             basis=basis,

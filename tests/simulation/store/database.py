@@ -29,11 +29,12 @@ def _empty() -> bytes:
     return connection.serialize()
 
 
-def connect() -> sqlite3.Connection:
+def connect(rows: bytes | None = None) -> sqlite3.Connection:
+    """To a database with these rows; None for an empty one."""
     connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=500)
     connection.row_factory = sqlite3.Row
     connection.create_function("fold", 1, fold, deterministic=True)
-    connection.deserialize(_empty())
+    connection.deserialize(_empty() if rows is None else rows)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
 

@@ -19,6 +19,8 @@ LONGEST_GAP: Final = 1800.0
 _SHORTEST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _PATIENCE: Final = 1.0
+_WHILE_DUE: Final = 0.5
+"""Seconds between looks while something is due that others may be seeing to."""
 _MOST_ROWS: Final = 1_000_000
 
 
@@ -41,8 +43,11 @@ class SimulatedFollowing:
         self._monotonic_ns = monotonic_ns
         self._task: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
+        self._due: asyncio.TimerHandle | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._told = 0
+        self._lost_at: int | None = None
+        """Since when the store has not been reached; None if it was, the last time."""
         self._last = self._last_row = self._epoch = 0
         self.beginning = ""
 
@@ -55,12 +60,18 @@ class SimulatedFollowing:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.forget(self._woken.set)
+        self.leave()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
         for _since, seen in self._waiting:
             seen.cancel()
+
+    def leave(self) -> None:
+        """Nothing is heard of the store any more."""
+        self._server.forget(self._woken.set)
+        if self._due is not None:
+            self._due.cancel()
 
     def go(self) -> None:
         self._woken.set()
@@ -107,6 +118,7 @@ class SimulatedFollowing:
             try:
                 await self._look()
             except StoreUnavailableError:
+                self._lost_at = self._monotonic_ns() if self._lost_at is None else self._lost_at
                 self._woken.set()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -118,7 +130,8 @@ class SimulatedFollowing:
         began = self._monotonic_ns()
         self._reach()
         changed = self._server.since(self._last)
-        is_long_ago = began - self._told > LONGEST_GAP * 1e9 and not self.is_up_to_date
+        is_long_ago = self._lost_at is not None and began - self._lost_at > LONGEST_GAP * 1e9
+        self._lost_at = None
         if self._epoch != self._server.epoch or changed is None or is_long_ago:
             self._stand()
             await self._read_anew()
@@ -138,6 +151,7 @@ class SimulatedFollowing:
         self._last, self._last_row = self._server.number, snapshot.last_change()
         self._hear(news)
         self._told = began
+        self._look_when_due(news)
         waiting, self._waiting = self._waiting, []
         for since, seen in waiting:
             if since >= began and not seen.done():
@@ -145,6 +159,16 @@ class SimulatedFollowing:
                 self._woken.set()
             elif not seen.done():
                 seen.set_result(None)
+
+    def _look_when_due(self, news: News) -> None:
+        """A look at that time finds that it is: a node whose clock is ahead waits for that."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if news.next_wake is not None:
+            left = (news.next_wake - news.now).total_seconds()
+            loop = asyncio.get_running_loop()
+            self._due = loop.call_later(max(left, _WHILE_DUE), self._woken.set)
 
     def _stand(self) -> None:
         """Look from here on."""

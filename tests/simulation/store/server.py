@@ -45,8 +45,14 @@ class Ledger(Protocol):
 
     def committed(self, commit: Commit, *, decided_at: datetime, node: str) -> None: ...
 
-    def fell_back(self, number: int) -> None:
-        """Only the first so many commits are left."""
+    def mark(self) -> int:
+        """Where it stands."""
+
+    def fell_back(self, mark: int) -> None:
+        """Only what happened before that mark is left."""
+
+    def raised(self, by: int) -> None:
+        """All incarnations and revisions were, by so much."""
 
 
 @dataclass(slots=True)
@@ -81,6 +87,8 @@ class Standby(NamedTuple):
 
     rows: bytes
     commits: int
+    mark: int
+    """The ledger's."""
 
 
 class SimulatedServer:
@@ -160,7 +168,9 @@ class SimulatedServer:
                 raise TakenError from error
             self._connection.execute("COMMIT")
         self.close(session)
-        if ran.written:
+        is_news = commit.scopes or commit.bound or commit.unbound
+        if is_news or ran.transaction.history_rows:
+            # Of the rest no look would find anything: reads that are noted, tasks that are claimed.
             self._note(commit)
             if self._ledger is not None:
                 self._ledger.committed(commit, decided_at=ran.transaction.now, node=session.node)
@@ -223,7 +233,8 @@ class SimulatedServer:
         self._told.append(told)
 
     def forget(self, told: Callable[[], None]) -> None:
-        self._told.remove(told)
+        if told in self._told:
+            self._told.remove(told)
 
     def tell(self) -> None:
         for told in self._told:
@@ -245,7 +256,8 @@ class SimulatedServer:
 
     def leave_standby_behind(self) -> None:
         """From now on it no longer receives what is committed."""
-        self._standby = Standby(self._connection.serialize(), self.number)
+        mark = 0 if self._ledger is None else self._ledger.mark()
+        self._standby = Standby(self._connection.serialize(), self.number, mark)
 
     def fail_over(self) -> None:
         """The standby takes over, as far as it has followed."""
@@ -253,25 +265,31 @@ class SimulatedServer:
         standby, self._standby = self._standby, None
         self.timeline += 1
         if standby is not None:
-            self._connection.deserialize(standby.rows)
+            self._connection.close()
+            self._connection = connect(standby.rows)
             # Row numbers and commits are given out anew, so nothing before says what is new.
             self._forgotten = standby.commits
             self.changes.clear()
             if self._ledger is not None:
-                self._ledger.fell_back(standby.commits)
+                self._ledger.fell_back(standby.mark)
 
     def check_epoch(self) -> None:
         """By the first node that connects: see `storage.postgres.epoch`."""
         if self._known_timeline == self.timeline:
             return
+        before = self._offset()
         session = self.open("")
-        ran = self.run(session, lambda tx: tx.mark_restored("a standby", now=self.now()))
-        # Not a commit that anyone is told of: every node reads everything anew.
-        self._connection.execute("BEGIN IMMEDIATE")
-        write_again(self._connection, ran.written)
-        self._connection.execute("COMMIT")
-        self.close(session)
+        try:
+            ran = self.run(session, lambda tx: tx.mark_restored("a standby", now=self.now()))
+            # Not a commit that anyone is told of: every node reads everything anew.
+            self._connection.execute("BEGIN IMMEDIATE")
+            write_again(self._connection, ran.written)
+            self._connection.execute("COMMIT")
+        finally:
+            self.close(session)
         self._known_timeline = self.timeline
+        if self._ledger is not None:
+            self._ledger.raised(self._offset() - before)
         self.tell()
 
     def _offset(self) -> int:

@@ -72,6 +72,8 @@ class SimulatedStore:
         """Nothing that this node has not committed will be, and no one here is told anything."""
         self.is_dead = True
         self._server.end_sessions(self.node.id)
+        if self.following is not None:
+            self.following.leave()
         for task in self._running:
             task.cancel()
 

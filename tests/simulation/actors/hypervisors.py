@@ -1,0 +1,128 @@
+"""The platform that the VMs run on, and a driver that fails as platforms do.
+
+What was done to a VM stays done, whatever became of the actuator that did it. Each action that had
+an effect is counted (I22).
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import assert_never
+
+from forewarned.actuators.driver import (
+    Action,
+    DriverError,
+    Effect,
+    Power,
+    Progress,
+    RefusedError,
+    Sighting,
+    TryLaterError,
+    Verdict,
+    Vm,
+)
+from tests.simulation import laws
+from tests.simulation.actors.vms import SimulatedVm
+from tests.simulation.world import World
+from tests.stateful.fleet import VMS
+
+
+@dataclass(slots=True)
+class Machine:
+    host: str
+    power: Power = Power.RUNNING
+    boots: int = 1
+    intent: str = ""
+    issued: bool = False
+
+
+class Hypervisors:
+    def __init__(self, world: World, guests: dict[str, SimulatedVm]) -> None:
+        self.machines = {name: Machine(vm.host) for name, vm in VMS.items()}
+        self.actions: Counter[str] = Counter()
+        self._world = world
+        self._guests = guests
+
+    def make(self, name: str) -> None:
+        """A VM of this name is in the fleet, where there was none."""
+        machine = self.machines[name]
+        if machine.power is not Power.RUNNING:
+            self.machines[name] = Machine(VMS[name].host, boots=machine.boots + 1)
+            self._guests[name].restart(self._world.chance.uniform(5, 60))
+
+    def carry_out(self, effect: Effect, name: str, key: str) -> None:
+        self.actions[key] += 1
+        laws.i22_an_action_is_carried_out_once(self.actions, self._world.orders, key)
+        self._world.story.tell(name, f"{effect} for {key[:8]}")
+        machine, guest = self.machines[name], self._guests[name]
+        match effect:
+            case Effect.MOVES:
+                machine.host = f"spare-{self._world.chance.randint(1, 3)}"
+                machine.boots += 1
+                guest.restart(self._world.chance.uniform(5, 90))
+            case Effect.RESTARTS:
+                machine.boots += 1
+                guest.restart(self._world.chance.uniform(5, 90))
+            case Effect.HOLDS:
+                pass
+            case Effect.STOPS:
+                machine.power = Power.OFF
+                guest.halt()
+            case Effect.REMOVES:
+                machine.power = Power.GONE
+                guest.halt()
+            case other:
+                assert_never(other)
+
+
+class FailingDriver:
+    """Of one actuator process."""
+
+    def __init__(self, platform: Hypervisors, world: World) -> None:
+        self._platform = platform
+        self._world = world
+
+    async def survey(self, action: Action, vm: Vm) -> Verdict:
+        await self._trip()
+        if self._world.weather.rarely(0.05):
+            return Verdict(possible=False, reason="no host has room")
+        return Verdict(possible=True, reason=action.do)
+
+    async def observe(self, vm: Vm) -> Sighting:
+        await self._trip()
+        if self._world.weather.rarely(0.05):
+            raise DriverError("the host does not answer")
+        machine = self._platform.machines[vm.name]
+        return Sighting(
+            host=machine.host,
+            power=machine.power,
+            witness=f"boot {machine.boots}",
+            conclusive=True,
+            intent=machine.intent,
+            issued=machine.issued,
+        )
+
+    async def mark(self, vm: Vm, key: str) -> None:
+        await self._trip()
+        machine = self._platform.machines[vm.name]
+        machine.intent, machine.issued = key, False
+
+    async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None:
+        chance, weather = self._world.chance, self._world.weather
+        progress("half of it is done")
+        await asyncio.sleep(chance.choice([0.1, 5, 60]) * chance.random())
+        if weather.rarely(0.08):
+            raise chance.choice([RefusedError, TryLaterError, DriverError])("not now")
+        self._platform.carry_out(action.effect, vm.name, key)
+        # A process may end between the two.
+        await self._trip()
+        machine = self._platform.machines[vm.name]
+        machine.issued = machine.intent == key
+        if weather.rarely(0.05):
+            raise DriverError("the connection broke")
+
+    async def abort(self, vm: Vm, key: str) -> None:
+        await self._trip()
+
+    async def _trip(self) -> None:
+        await asyncio.sleep(self._world.weather.trip())

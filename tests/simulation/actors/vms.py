@@ -1,0 +1,142 @@
+"""VMs that run a simple program: it polls, and approves some of what it reads."""
+
+import asyncio
+import json
+from typing import Any, Final
+
+from forewarned.core.errors import RefusalError, UnknownEventError
+from forewarned.core.ids import EventId
+from tests.builders import event_id
+from tests.simulation import laws
+from tests.simulation.network import NoAnswerError
+from tests.simulation.processes import Process
+from tests.simulation.world import World
+from tests.stateful.fleet import VMS
+from tests.stateful.oracle import Shown
+
+NEVER_MADE: Final = event_id(0xDEAD)
+_HOUR: Final = 3600.0
+
+
+class SimulatedVm:
+    """Named for life: a VM that is made anew under its name is the same one here."""
+
+    def __init__(self, name: str, world: World) -> None:
+        self.name = name
+        self.scope_id = VMS[name].scope
+        self.world = world
+        self.version = world.chance.choice(laws.versions_read())
+        self.node = world.chance.choice(world.nodes)
+        self.nudged = asyncio.Event()
+        """Something has changed: a VM that polls each second would soon see it."""
+        self.is_up = True
+        self.process = Process(name)
+        self.boots = 1
+        self._decided: set[str] = set()
+
+    def start(self) -> None:
+        self.process.spawn(self.world.watched(self.run()))
+
+    def restart(self, after: float) -> None:
+        """The guest is gone at once, and comes back later."""
+        self.process.kill()
+        self.boots += 1
+        self.process = Process(self.name)
+        self.is_up = True
+        self.process.spawn(self.world.watched(self._boot(after)))
+
+    def halt(self) -> None:
+        self.process.kill()
+        self.is_up = False
+
+    async def _boot(self, after: float) -> None:
+        await asyncio.sleep(after)
+        self.nudged.set()
+        await self.run()
+
+    async def run(self) -> None:
+        """What the VM does all day."""
+        chance = self.world.chance
+        while True:
+            await self.until_next_poll()
+            events = await self.read()
+            for event in events or ():
+                if event["EventStatus"] != "Scheduled" or event["EventId"] in self._decided:
+                    continue
+                self._decided.add(event["EventId"])
+                if chance.random() < 0.6:
+                    self.process.spawn(self.world.watched(self._approve_later(event["EventId"])))
+
+    async def until_next_poll(self) -> None:
+        """Within seconds of a change, and at least every few hours."""
+        chance = self.world.chance
+        try:
+            async with asyncio.timeout(chance.uniform(9, 22) * _HOUR):
+                await self.nudged.wait()
+        except TimeoutError:
+            return
+        self.nudged.clear()
+        await asyncio.sleep(chance.choice([0.05, 1, 5, 30]) * chance.random())
+
+    async def read(self) -> list[dict[str, Any]] | None:
+        """The events; None without a document."""
+        shown = await self.poll()
+        if shown is None:
+            # Programs try again soon, mostly.
+            self.world.later(self.world.chance.uniform(1, 10), self.nudged.set)
+            return None
+        found: list[dict[str, Any]] = json.loads(shown.body)["Events"]
+        return found
+
+    async def poll(self) -> Shown | None:
+        world = self.world
+        if world.weather.rarely(0.1) or not self.node.is_serving:
+            self.node = world.network.any_node()
+        node = self.node
+        try:
+            shown = await world.network.ask(node, lambda: node.poll(self.name, self.version))
+        except NoAnswerError:
+            return None
+        if shown is not None:
+            world.polls += 1
+            laws.i24_a_node_without_documents_says_so(shown)
+            laws.i7_no_vm_sees_the_incarnation_fall(world.seen, self.name, shown)
+            laws.i8_i10_what_a_vm_reads_was_committed(
+                world.ledger, self.scope_id, self.version, shown
+            )
+        return shown
+
+    async def approve(self, *event_ids: EventId) -> None:
+        """Raises NoAnswerError, RefusalError."""
+        world, node = self.world, self.node
+        try:
+            await world.network.ask(
+                node, lambda: node.approve(self.name, event_ids), may_repeat=True
+            )
+        except UnknownEventError:
+            # After a failover that has lost events it may be right.
+            strangers = laws.unknown(event_ids, world.ledger.oracle, self.scope_id)
+            is_foretold = bool(strangers) or world.is_missing(self.name)
+            assert is_foretold, f"I12: {self.name} approved {event_ids}, and was refused"
+            raise
+        strangers = laws.unknown(event_ids, world.ledger.oracle, self.scope_id)
+        if not world.has_lost_lately():
+            assert not strangers, f"I12, I15: {strangers} were approved by {self.name}"
+        world.acknowledge(each for each in event_ids if each not in strangers)
+
+    async def _approve_later(self, found: str) -> None:
+        chance = self.world.chance
+        await asyncio.sleep(chance.choice([0, 1, 60, 600]) * chance.random())
+        ids = [EventId(found)]
+        if chance.random() < 0.05:
+            ids.append(self.world.any_event_id() or NEVER_MADE)
+        for _ in range(3):
+            try:
+                await self.approve(*ids)
+            except NoAnswerError:
+                await asyncio.sleep(chance.uniform(0.5, 3))
+            except RefusalError:
+                return
+            else:
+                if chance.random() < 0.8:
+                    return

@@ -1,0 +1,125 @@
+"""What must hold between nodes, their clients and the store. Each law is named after its invariant.
+
+The laws of single commits and of the stored state are those of `tests.stateful`: these are about
+what only several parties can break.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.model import Document
+from forewarned.metadata.http.responses import Rendered
+from forewarned.service.board import Board
+from tests.simulation.ledger import WorldLedger
+from tests.stateful.documents import NEWEST
+from tests.stateful.laws_of_state import State
+from tests.stateful.oracle import Oracle, Shown
+
+LATEST_START: Final = timedelta(seconds=5)
+MARKED_WITHIN: Final = timedelta(hours=1)
+"""I28: so much of what was read may be forgotten with a node."""
+CLOCKS_DIFFER: Final = timedelta(minutes=10)
+"""More than any clock here is wrong by: reads are noted by the nodes' clocks."""
+
+
+def i7_no_vm_sees_the_incarnation_fall(seen: dict[str, int], name: str, shown: Shown) -> None:
+    """Whichever nodes it reads from, through restarts, failovers and lost commits."""
+    incarnation = int(shown.tag)
+    last = seen.get(name, 0)
+    assert last <= incarnation < 2**31, f"I7: {name} read {incarnation} after {last}"
+    seen[name] = incarnation
+
+
+def i8_i10_what_a_vm_reads_was_committed(
+    ledger: WorldLedger, scope_id: ScopeId, version: str, shown: Shown
+) -> None:
+    """Byte for byte, and whole: never another scope's (I9), never a mixture, never made up."""
+    events = shown.body.partition(b',"Events":')[2]
+    known = ledger.reader.known(scope_id, version, int(shown.tag))
+    assert known is not None, f"I10: {scope_id} never had a document {shown.tag}"
+    assert known == events, f"I8: {scope_id} {shown.tag} differs from what others read"
+
+
+def i9_a_vm_is_taken_for_itself(expected: ScopeId, found: ScopeId, name: str) -> None:
+    assert expected == found, f"I9: {name} would read {found}"
+
+
+def i14_what_was_answered_is_durable(ledger: WorldLedger) -> None:
+    """And stays: a failover takes back only what its standby had not received."""
+    for event_id in ledger.acknowledged:
+        life = ledger.oracle.lives.get(event_id)
+        assert life is not None, f"I14, I23: {event_id} was approved, and is lost"
+        is_kept = life.approval is not None or not life.is_waiting
+        assert is_kept, f"I14, I23: the approval of {event_id} was answered, and is lost"
+
+
+def i20_nothing_is_overdue_for_long(oracle: Oracle, now: datetime) -> None:
+    for life in oracle.waiting():
+        assert life.not_before is not None
+        latest = max(life.not_before, oracle.up_since) + LATEST_START
+        assert now <= latest, f"I20: {life.event.id} should have started at {life.not_before}"
+
+
+def i22_an_action_is_carried_out_once(
+    actions: Counter[str], orders: Counter[str], key: str
+) -> None:
+    """Again only by order of an operator."""
+    assert actions[key] <= 1 + orders[key], f"I22: {key} was carried out {actions[key]} times"
+
+
+def i22_what_is_done_was_carried_out(actions: Counter[str], done: Iterable[str]) -> None:
+    for key in done:
+        assert actions[key] >= 1, f"I22: {key} is done, and nothing was done to the VM"
+
+
+def i24_a_node_without_documents_says_so(shown: Shown) -> None:
+    """Stale, never empty: to a VM a document without its event means that it is over."""
+    assert shown.body.startswith(b'{"DocumentIncarnation":'), f"I24: {shown.body!r}"
+
+
+def i25_a_board_that_is_up_to_date_is_the_store(
+    board: Board[Rendered], state: State, node: str
+) -> None:
+    for scope_id, saved in state.scopes.items():
+        page = board.page(scope_id)
+        assert page is not None, f"I25: {node} has no document of {scope_id}"
+        events = tuple(event for event in saved.scope.events.values() if event.announced)
+        stored = Document(incarnation=saved.scope.incarnation, events=events)
+        assert page.document == stored, f"I25: {node} shows {page.document}, not {stored}"
+        assert page.is_active == saved.scope.active, f"I25: {node} has {scope_id} wrong"
+
+
+def i28_scopes_are_on_while_somebody_reads(oracle: Oracle, state: State) -> None:
+    for scope_id, reads in oracle.reads.items():
+        saved = state.scopes.get(scope_id)
+        if saved is None:
+            continue
+        if state.now - reads.earliest < state.silence - MARKED_WITHIN - CLOCKS_DIFFER:
+            assert saved.scope.active, f"I28: {scope_id} was read at {reads.latest}, and is off"
+        is_silent = state.now - reads.latest > state.silence + CLOCKS_DIFFER
+        if is_silent and state.now - oracle.up_since > CLOCKS_DIFFER:
+            assert not saved.scope.active, f"I28: {scope_id} is silent, and on"
+
+
+def i30_a_hook_runs_once(runs: Mapping[tuple[str, str, str, str], int]) -> None:
+    """For each VM, event, phase and step, whatever became of the agent meanwhile."""
+    for (vm, event_id, phase, step), times in runs.items():
+        assert times <= 1, f"I30: {vm} ran {phase} of {step!r} {times} times for {event_id}"
+
+
+def i30_no_approval_after_a_failed_hook(failed: set[tuple[str, str]], vm: str, event: str) -> None:
+    assert (vm, event) not in failed, f"I30: {vm} approved {event}, and its hook had failed"
+
+
+def versions_read() -> tuple[str, ...]:
+    """Most VMs read the newest; some were written long ago."""
+    return (NEWEST, NEWEST, NEWEST, "2019-08-01", "2017-03-01")
+
+
+def unknown(event_ids: Iterable[EventId], oracle: Oracle, scope_id: ScopeId) -> list[EventId]:
+    """Those that are no event of this scope."""
+    lives = oracle.lives
+    return [each for each in event_ids if each not in lives or lives[each].scope_id != scope_id]

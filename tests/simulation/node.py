@@ -1,0 +1,215 @@
+"""One node: the real service over the simulated store, and what VMs would ask its listener for."""
+
+import asyncio
+import ipaddress
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from typing_extensions import override
+
+from forewarned.core.ids import EventId
+from forewarned.core.rules import Rules
+from forewarned.metadata.http.barrier import Barrier
+from forewarned.metadata.options import Balancing
+from forewarned.runtime.assembly import Application, BoardDelivery
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.records import Caller, News
+from forewarned.service.use_cases import Basis, UseCases
+from tests.builders import a_node_record
+from tests.simulation.clock import NodeClock, TrueTime
+from tests.simulation.ledger import shown_of
+from tests.simulation.processes import Process
+from tests.simulation.store.server import SimulatedServer
+from tests.simulation.store.store import SimulatedStore
+from tests.simulation.weather import NodeConditions, Weather
+from tests.stateful.oracle import Shown
+
+T = TypeVar("T")
+
+RULES: Final = Rules()
+PATROL: Final = timedelta(days=2)
+"""Looks without a change would be most of what a quiet month consists of."""
+_ADDRESSES: Final = ipaddress.IPv4Network("10.0.0.0/24")
+_AGAIN: Final = 2.0
+"""Seconds until a node that could not start is started again."""
+
+
+class GoneError(Exception):
+    """No answer came: the node is not there, or not any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all nodes stand on."""
+
+    server: SimulatedServer
+    true: TrueTime
+    weather: Weather
+    new_event_id: Callable[[], EventId]
+    new_id: Callable[[], str]
+    rank: Callable[[str], int]
+    opened: Callable[["SimulatedNode"], None]
+    """Told of each start, for what else runs in a node."""
+    read: Callable[[Caller], None]
+    """Told whenever a node notes a read."""
+
+
+class NodeDelivery(BoardDelivery):
+    def __init__(self, barrier: Barrier) -> None:
+        super().__init__()
+        self._barrier = barrier
+
+    @override
+    def hear_news(self, news: News) -> None:
+        super().hear_news(news)
+        self._barrier.fresh(news.began)
+
+
+class SimulatedNode:
+    def __init__(self, name: str, around: Surroundings) -> None:
+        self.name = name
+        self.conditions = NodeConditions(around.weather, around.true)
+        self.is_serving = False
+        self._around = around
+        self._begin()
+
+    def _begin(self) -> None:
+        around = self._around
+        self.process = Process(self.name)
+        self.clock = NodeClock(around.true)
+        self.store = SimulatedStore(
+            around.server,
+            a_node_record(self.name),
+            conditions=self.conditions,
+            rank=lambda: around.rank(self.name),
+            monotonic_ns=around.true.monotonic_ns,
+        )
+        self._barrier = Barrier(Balancing.STICKY, now=around.true.monotonic_ns)
+        self._fresh = 0
+        self.delivery = NodeDelivery(self._barrier)
+        basis = Basis(
+            rules=RULES,
+            new_event_id=around.new_event_id,
+            new_id=around.new_id,
+            address_range=_ADDRESSES,
+        )
+        self.application = Application(
+            self.store,
+            self.clock,
+            basis,
+            self.delivery,
+            shared=self.store,
+            history_patrol=PATROL,
+        )
+
+    @property
+    def use_cases(self) -> UseCases:
+        return self.application.use_cases
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether it can start events."""
+        believes = self.conditions.believes(self._around.server.now())
+        return self.is_serving and not self.conditions.is_cut_off and believes
+
+    @property
+    def is_up_to_date(self) -> bool:
+        following = self.store.following
+        return self.is_serving and following is not None and following.is_up_to_date
+
+    # --- its life ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if self.process.is_dead:
+            self._begin()
+        self.process.spawn(self._open())
+
+    async def _open(self) -> None:
+        while True:
+            try:
+                await self.store.__aenter__()
+                await self.application.__aenter__()
+                break
+            except StoreUnavailableError:
+                await asyncio.sleep(_AGAIN)
+                # As a supervisor does: nothing of the attempt is left.
+                self.kill()
+                self.start()
+                return
+        self.is_serving = True
+        self._around.opened(self)
+
+    def kill(self) -> None:
+        self.is_serving = False
+        self.clock.stop()
+        self.store.die()
+        self.process.kill()
+
+    async def stop(self) -> None:
+        """As a server is told to."""
+        self.is_serving = False
+        await self.process.spawn(self.application.__aexit__())
+        self.kill()
+
+    # --- what it answers ---------------------------------------------------------------------
+
+    async def serve(self, answer: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """In the node's own process. Raises GoneError."""
+        if not self.is_serving:
+            raise GoneError(self.name)
+        answering = self.process.spawn(answer())
+        await asyncio.wait([answering])
+        if answering.cancelled():
+            raise GoneError(self.name)
+        return answering.result()
+
+    async def poll(self, name: str, version: str) -> Shown | None:
+        """None for 503, and for a VM that it does not know. As `metadata.node_answers`."""
+        arrived = self._around.true.monotonic_ns()
+        self._look_idly()
+        self._barrier.review()
+        caller = self.delivery.directory.by_name(name)
+        if caller is None or not self._barrier.knows(caller.name, is_kept=False):
+            if self._barrier.is_stale or self.store.following is None:
+                return None
+            await self.store.following.caught_up()
+            self._look_idly()
+            caller = self.delivery.directory.by_name(name)
+            if caller is None or not self._barrier.covers(arrived):
+                return None
+            self._barrier.served(caller.name)
+        try:
+            return await self._read(caller, version)
+        except StoreUnavailableError:
+            return None
+
+    async def _read(self, caller: Caller, version: str) -> Shown | None:
+        page = self.delivery.board.page(caller.scope_id)
+        if page is None:
+            return None
+        if page.is_active:
+            self.use_cases.activation.seen(caller.scope_id, caller.name)
+        else:
+            await self.use_cases.activation.activate(caller, address="10.0.0.9")
+            page = self.delivery.board.page(caller.scope_id)
+        self._around.read(caller)
+        return None if page is None else shown_of(page.rendered(version))
+
+    async def approve(self, name: str, event_ids: Sequence[EventId]) -> None:
+        """Raises RefusalError, StoreUnavailableError."""
+        self._look_idly()
+        self._barrier.review()
+        caller = self.delivery.directory.by_name(name)
+        if self._barrier.is_stale or caller is None:
+            raise StoreUnavailableError("503")
+        await self.use_cases.approvals.approve(event_ids, caller=caller, address="10.0.0.9")
+
+    def _look_idly(self) -> None:
+        """The looks since the last one, none of which has found anything."""
+        if self.store.following is not None:
+            began = self.store.following.look_idly()
+            if began > self._fresh:
+                self._fresh = began
+                self._barrier.fresh(began)
