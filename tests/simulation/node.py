@@ -22,7 +22,7 @@ from tests.simulation.clock import NodeClock, TrueTime
 from tests.simulation.ledger import shown_of
 from tests.simulation.processes import Process
 from tests.simulation.store.server import SimulatedServer
-from tests.simulation.store.store import SimulatedStore
+from tests.simulation.store.store import SimulatedStore, look_at_error
 from tests.simulation.weather import NodeConditions, Weather
 from tests.stateful.oracle import Shown
 
@@ -160,6 +160,8 @@ class SimulatedNode:
         if not self.is_serving:
             raise GoneError(self.name)
         answering = self.process.spawn(answer())
+        # A client that hangs up is told nothing, and what it asked for is done all the same.
+        answering.add_done_callback(look_at_error)
         await asyncio.wait([answering])
         if answering.cancelled():
             raise GoneError(self.name)

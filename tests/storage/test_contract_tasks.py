@@ -18,6 +18,7 @@ from forewarned.core.tasks import (
     begun,
     claimed,
     done,
+    renewed,
     simulated,
 )
 from forewarned.service.listings import TaskFilter
@@ -78,6 +79,21 @@ async def claim(store: Store, *, holder: str = "one", limit: int = 9) -> list[Ta
     return taken
 
 
+async def renew(store: Store, held: list[Task]) -> None:
+    def decision(tx: Transaction) -> None:
+        tx.put_tasks([renewed(task, now=tx.now) for task in held])
+
+    await store.transact(decision)
+
+
+async def finish(store: Store, event_id: EventId, vm: ResourceName) -> None:
+    def decision(tx: Transaction) -> None:
+        [task] = [task for task in tx.tasks_of([event_id]) if task.vm == vm]
+        tx.put_tasks([done(task, after="")])
+
+    await store.transact(decision)
+
+
 async def listed(store: Store, **wanted: object) -> list[str]:
     found = TaskFilter(**wanted)  # type: ignore[arg-type]  # by name
     return [task.key for task in await store.read(lambda snapshot: snapshot.tasks(found))]
@@ -128,6 +144,48 @@ async def test_a_change_that_is_rolled_back_opens_no_task(store: Store) -> None:
         await store.transact(decision)
 
     assert await tasks_of(store, A) == []
+
+
+async def test_no_two_tasks_of_one_vm_are_under_way_at_once(
+    store: Store, clock: VirtualClock
+) -> None:
+    """I22: what is done for one event must not be taken for what is to be done for another."""
+    await keep_waiting(store)
+    await start(store)
+    first = await claim(store, holder="one")
+    await clock.step(MINUTE)
+    await renew(store, first)
+    await start(store)
+
+    meanwhile = await claim(store, holder="two")
+    await clock.step(LEASE)
+    again = await claim(store, holder="two")
+    await finish(store, A, VM1)
+    then = await claim(store, holder="three")
+
+    assert [task.key for task in first] == [f"{A}/vm1", f"{A}/vm2"]
+    assert meanwhile == []
+    assert [task.key for task in again] == [f"{A}/vm1", f"{A}/vm2"]
+    assert [task.key for task in then] == [f"{B}/vm1"]
+
+
+async def test_of_two_tasks_of_one_vm_whose_leases_are_over_one_is_claimed(
+    store: Store, clock: VirtualClock
+) -> None:
+    """I22: neither waits for the other for ever."""
+    await keep_waiting(store)
+    await clock.step(MINUTE)
+    await start(store)
+    both = await tasks_of(store, A, B)
+    held = [claimed(task, holder="one", now=clock.now()) for task in both if task.vm == VM1]
+    await store.transact(lambda tx: tx.put_tasks(held))
+
+    early = await claim(store, holder="two")
+    await clock.step(LEASE)
+    late = await claim(store, holder="two")
+
+    assert [task.vm for task in early] == [VM2]
+    assert sorted(task.vm for task in late) == [VM1, VM2]
 
 
 async def test_a_task_is_claimed_once_until_its_lease_is_over(

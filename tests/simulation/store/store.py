@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Final, NoReturn, Self, TypeVar
+from typing import Any, Final, NoReturn, Self, TypeVar
 
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
@@ -99,7 +99,7 @@ class SimulatedStore:
         task = asyncio.create_task(self._carry_out(function, touching, tell))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        task.add_done_callback(_look_at_error)
+        task.add_done_callback(look_at_error)
         done, _ = await asyncio.wait([task], timeout=_PATIENCE)
         if not done:
             raise UnknownOutcomeError
@@ -227,7 +227,7 @@ def _refuse(*asked: object) -> NoReturn:
     raise NotImplementedError(asked)
 
 
-def _look_at_error(task: "asyncio.Task[object]") -> None:
+def look_at_error(task: "asyncio.Task[Any]") -> None:
     """Its caller may be gone: then no one else would."""
     if not task.cancelled():
         task.exception()

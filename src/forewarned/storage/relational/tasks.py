@@ -25,6 +25,21 @@ _COLUMNS: Final = ", ".join(
 )
 _OPEN: Final = "events.status = 'Started' AND tasks.ended_at IS NULL"
 """Found by an index on events that have started, which are few."""
+# One task of a VM at a time, whoever carries them out. What was begun comes first, and of the rest
+# what has waited longest: so two nodes that are asked at once find the same one.
+_IN_THE_WAY: Final = """
+    SELECT 1 FROM events AS started JOIN tasks AS other ON other.event_id = started.id
+    WHERE started.scope_id = tasks.scope_id AND started.ended_at IS NULL
+          AND started.status = 'Started' AND other.vm = tasks.vm
+          AND other.event_id <> tasks.event_id AND other.ended_at IS NULL
+          AND other.state IN ('Waiting', 'Claimed', 'Begun')
+          AND CASE WHEN other.state = 'Waiting' THEN tasks.state = 'Waiting'
+                        AND (other.claimable_at, other.event_id)
+                            < (tasks.claimable_at, tasks.event_id)
+                   ELSE tasks.state = 'Waiting' OR other.claimable_at > :now
+                        OR (other.claimable_at, other.event_id)
+                           < (tasks.claimable_at, tasks.event_id) END
+"""
 _MOVING: Final = (Started, Completed, Narrowed)
 """The transitions that open tasks, and those that end them."""
 
@@ -60,14 +75,16 @@ class Tasks(Queries):
 
     def claimable_tasks(self, actuator: str, *, limit: int) -> list[Task]:
         # A node of an earlier version may have ended the event, and knows of no tasks.
-        found = self._all(
+        found = self._named(
             f"""SELECT {_COLUMNS} FROM tasks
-                WHERE actuator = ? AND claimable_at <= ? AND ended_at IS NULL AND EXISTS
-                      (SELECT 1 FROM events WHERE id = tasks.event_id AND status = 'Started')
-                ORDER BY claimable_at, event_id, vm LIMIT ? {self._unlocked}""",
-            actuator,
-            micros(self._now),
-            limit,
+                WHERE actuator = :actuator AND claimable_at <= :now AND ended_at IS NULL
+                      AND EXISTS (SELECT 1 FROM events
+                                  WHERE id = tasks.event_id AND status = 'Started')
+                      AND NOT EXISTS ({_IN_THE_WAY})
+                ORDER BY claimable_at, event_id, vm LIMIT :limit {self._unlocked}""",
+            actuator=actuator,
+            now=micros(self._now),
+            limit=limit,
         )
         return list(map(to_task, found))
 
