@@ -101,7 +101,10 @@ class _Month:
             SimulatedActuator(holder, world, self._platform) for holder in ("one", "two")
         ]
         self._subscriber = Subscriber(world)
-        world.opened.append(self._subscriber.open)
+        self._subscribes = world.chance.random() < 0.3
+        if self._subscribes:
+            # Where nobody subscribes, all that a publisher does is to look, hour after hour.
+            world.opened.append(self._subscriber.open)
         world.listen(self._nudge)
         world.listen(self._follow)
 
@@ -130,11 +133,11 @@ class _Month:
             vm.start()
         for actuator in self._actuators:
             actuator.start()
-        if world.chance.random() < 0.5:
+        if self._subscribes:
             await self._subscriber.subscribe()
         end = world.loop.time() + self._days * _DAY
         while world.loop.time() < end:
-            await asyncio.sleep(world.chance.uniform(0.3, 3.5) * _DAY)
+            await asyncio.sleep(world.chance.uniform(0.5, 9) * _DAY)
             world.check()
             await self._burst()
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final, Self
 
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.listings import HistoryFilter
-from forewarned.service.records import News, Place
+from forewarned.service.records import News
 from tests.simulation.store.conditions import Conditions
 from tests.simulation.store.server import SimulatedServer
 
@@ -21,7 +20,6 @@ _LONGEST_PAUSE: Final = 1.0
 _PATIENCE: Final = 1.0
 _WHILE_DUE: Final = 0.5
 """Seconds between looks while something is due that others may be seeing to."""
-_MOST_ROWS: Final = 1_000_000
 
 
 class SimulatedFollowing:
@@ -129,26 +127,26 @@ class SimulatedFollowing:
         await self._conditions.round_trip()
         began = self._monotonic_ns()
         self._reach()
-        changed = self._server.since(self._last)
+        found = self._server.found_since(self._last, self._last_row)
         is_long_ago = self._lost_at is not None and began - self._lost_at > LONGEST_GAP * 1e9
         self._lost_at = None
-        if self._epoch != self._server.epoch or changed is None or is_long_ago:
+        if self._epoch != self._server.epoch or found is None or is_long_ago:
             self._stand()
             await self._read_anew()
             self._told = began
             return
         snapshot = self._server.snapshot()
         news = News(
-            pages=tuple(snapshot.page(each) for each in sorted(changed.scopes)),
-            bound=tuple(map(Place.of, snapshot.bindings_named(sorted(changed.bound)))),
-            unbound=tuple(sorted(changed.unbound)),
-            history=tuple(snapshot.history_after(self._last_row, HistoryFilter(limit=_MOST_ROWS))),
+            pages=found.pages,
+            bound=found.bound,
+            unbound=found.unbound,
+            history=found.history,
             next_wake=snapshot.next_wake(),
             now=snapshot.now,
             began=began,
             rank=self._rank(),
         )
-        self._last, self._last_row = self._server.number, snapshot.last_change()
+        self._last, self._last_row = self._server.number, found.last_row
         self._hear(news)
         self._told = began
         self._look_when_due(news)

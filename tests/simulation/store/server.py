@@ -16,7 +16,8 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service import restoration
-from forewarned.service.records import Commit
+from forewarned.service.listings import HistoryFilter, HistoryRow
+from forewarned.service.records import Commit, PageContent, Place
 from forewarned.storage.relational.transaction import NextWake, Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.database import SqliteDatabase
@@ -28,6 +29,7 @@ from tests.simulation.store.transaction import SimulatedTransaction
 T = TypeVar("T")
 Function = Callable[[SimulatedTransaction], T]
 
+_MOST_ROWS: Final = 1_000_000
 _KEPT: Final = 5000
 """Commits whose changes are remembered. A node that is further behind reads everything anew."""
 
@@ -82,6 +84,16 @@ class Changed(NamedTuple):
     unbound: frozenset[ResourceName]
 
 
+class Found(NamedTuple):
+    """What a look has found."""
+
+    pages: tuple[PageContent, ...]
+    bound: tuple[Place, ...]
+    unbound: tuple[ResourceName, ...]
+    history: tuple[HistoryRow, ...]
+    last_row: int
+
+
 class Standby(NamedTuple):
     """A copy that no longer follows."""
 
@@ -117,6 +129,10 @@ class SimulatedServer:
         self._numbers = count(1)
         self._known_timeline = 1
         self._standby: Standby | None = None
+        self._offset: int | None = None
+        self._has_subscriptions: bool | None = None
+        """Both None where they have to be looked up."""
+        self._found: tuple[tuple[int, int], Found] | None = None
 
     # --- sessions --------------------------------------------------------------------------------
 
@@ -167,6 +183,8 @@ class SimulatedServer:
                 self._connection.execute("ROLLBACK")
                 raise TakenError from error
             self._connection.execute("COMMIT")
+        if ran.transaction.has_subscribed:
+            self._has_subscriptions = None
         self.close(session)
         is_news = commit.scopes or commit.bound or commit.unbound
         if is_news or ran.transaction.history_rows:
@@ -186,14 +204,17 @@ class SimulatedServer:
             self.locks.take(session.number, key)
 
         now = self.now()
-        [[is_on]] = buffer.ask("SELECT EXISTS (SELECT 1 FROM subscriptions)")
+        if self._has_subscriptions is None:
+            [[found]] = buffer.ask("SELECT EXISTS (SELECT 1 FROM subscriptions)")
+            self._has_subscriptions = bool(found)
+        is_on = self._has_subscriptions
         return SimulatedTransaction(
             buffer,
             now,
             next_wake=self._next_wake,
             actuator_of=self._actuator_of,
-            publishing=Publishing(bool(is_on), lambda: now),
-            offset=self._offset(),
+            publishing=Publishing(is_on, lambda: now),
+            offset=self._raised_by(),
             hold=hold,
             is_free=lambda key: self.locks.is_free(session.number, key),
         )
@@ -227,6 +248,28 @@ class SimulatedServer:
             unbound = (unbound | each.unbound) - each.bound
         scopes = frozenset(scope for each in later for scope in each.scopes)
         return Changed(scopes, frozenset(bound), frozenset(unbound))
+
+    def found_since(self, number: int, row: int) -> "Found | None":
+        """What a look finds that saw the store at this commit, and this row of history, before."""
+        changed = self.since(number)
+        if changed is None:
+            return None
+        key = (number, self.number)
+        # Nodes mostly look from the same place.
+        if self._found is None or self._found[0] != key:
+            self._found = (key, self._look(changed, row))
+        return self._found[1]
+
+    def _look(self, changed: Changed, row: int) -> "Found":
+        snapshot = self.snapshot()
+        bound = snapshot.bindings_named(sorted(changed.bound)) if changed.bound else ()
+        return Found(
+            tuple(snapshot.page(each) for each in sorted(changed.scopes)),
+            tuple(map(Place.of, bound)),
+            tuple(sorted(changed.unbound)),
+            tuple(snapshot.history_after(row, HistoryFilter(limit=_MOST_ROWS))),
+            snapshot.last_change(),
+        )
 
     def watch(self, told: Callable[[], None]) -> None:
         """Be told whenever a look would show something else."""
@@ -267,6 +310,7 @@ class SimulatedServer:
         if standby is not None:
             self._connection.close()
             self._connection = connect(standby.rows)
+            self._offset = self._has_subscriptions = self._found = None
             # Row numbers and commits are given out anew, so nothing before says what is new.
             self._forgotten = standby.commits
             self.changes.clear()
@@ -277,7 +321,7 @@ class SimulatedServer:
         """By the first node that connects: see `storage.postgres.epoch`."""
         if self._known_timeline == self.timeline:
             return
-        before = self._offset()
+        before = self._raised_by()
         session = self.open("")
         try:
             ran = self.run(session, lambda tx: tx.mark_restored("a standby", now=self.now()))
@@ -288,12 +332,15 @@ class SimulatedServer:
         finally:
             self.close(session)
         self._known_timeline = self.timeline
+        self._offset = None
         if self._ledger is not None:
-            self._ledger.raised(self._offset() - before)
+            self._ledger.raised(self._raised_by() - before)
         self.tell()
 
-    def _offset(self) -> int:
-        row = self._connection.execute(
-            "SELECT value FROM notes WHERE key = ?", (restoration.OFFSET,)
-        ).fetchone()
-        return 0 if row is None else int(row["value"])
+    def _raised_by(self) -> int:
+        if self._offset is None:
+            row = self._connection.execute(
+                "SELECT value FROM notes WHERE key = ?", (restoration.OFFSET,)
+            ).fetchone()
+            self._offset = 0 if row is None else int(row["value"])
+        return self._offset
