@@ -12,7 +12,6 @@ from typing_extensions import override
 from forewarned.core.ids import EventId
 from forewarned.core.rules import Rules
 from forewarned.metadata.http.barrier import Barrier
-from forewarned.metadata.options import Balancing
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.records import Caller, News
@@ -86,7 +85,7 @@ class SimulatedNode:
             rank=lambda: around.rank(self.name),
             monotonic_ns=around.true.monotonic_ns,
         )
-        self._barrier = Barrier(Balancing.STICKY, now=around.true.monotonic_ns)
+        self._barrier = Barrier(around.weather.balancing, now=around.true.monotonic_ns)
         self._fresh = 0
         self.delivery = NodeDelivery(self._barrier)
         basis = Basis(

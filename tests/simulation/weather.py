@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
+from forewarned.metadata.options import Balancing
 from forewarned.service.errors import StoreUnavailableError
 from tests.simulation.clock import TrueTime
 from tests.simulation.store.conditions import Fate
@@ -19,6 +20,8 @@ class Weather:
     def __init__(self, chance: Random) -> None:
         self.chance = chance
         self.is_rough = False
+        self.balancing = chance.choice(list(Balancing))
+        """Whether a VM's connections go to one node until it is gone, or to any."""
 
     def happens(self, probability: float) -> bool:
         return self.chance.random() < probability

@@ -162,6 +162,12 @@ class World:
                 reads.earliest = min(reads.earliest, reads.latest - timedelta(days=1))
 
     def begin_outage(self) -> None:
+        if self._is_healthy:
+            # Whatever is late now has no excuse.
+            try:
+                laws.i20_nothing_is_overdue_for_long(self.ledger.oracle, self.server.now())
+            except AssertionError as broken:
+                self.violated(broken)
         self._is_healthy = False
         self.ledger.oracle.up_since = _NEVER
 
@@ -190,6 +196,8 @@ class World:
         if commit.bound or commit.unbound:
             self._count_vms()
         try:
+            if self._is_healthy:
+                laws.i20_nothing_is_overdue_for_long(self.ledger.oracle, self.server.now())
             for heard in self._hearing:
                 heard(commit)
         except AssertionError as broken:

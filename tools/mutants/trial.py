@@ -52,12 +52,10 @@ def occurrences(mutant: Mutant, root: Path = ROOT) -> int:
 
 def try_mutant(mutant: Mutant) -> Trial:
     began = time.monotonic()
-    with _copy() as copy:
-        if occurrences(mutant, copy) != 1:
-            verdict, by = Verdict.DOES_NOT_APPLY, f"its text is not once in {mutant.file}"
-        else:
-            file = _file(mutant, copy)
-            file.write_text(file.read_text().replace(mutant.old, mutant.new))
+    if occurrences(mutant) != 1:
+        verdict, by = Verdict.DOES_NOT_APPLY, f"its text is not once in {mutant.file}"
+    else:
+        with applied(mutant) as copy:
             verdict, by = _judge(copy, mutant.tests)
     return Trial(mutant=mutant, verdict=verdict, seconds=time.monotonic() - began, by=by)
 
@@ -121,6 +119,15 @@ def _reason(output: str) -> str:
     where = [line for line in lines if line.startswith("FAILED ")]
     test = where[0].split(" - ")[0].removeprefix("FAILED ") if where else "tests"
     return f"{test}: {said[0][:90] if said else ''}"
+
+
+@contextmanager
+def applied(mutant: Mutant) -> Iterator[Path]:
+    """A copy of the tree with the edit in it."""
+    with _copy() as copy:
+        file = _file(mutant, copy)
+        file.write_text(file.read_text().replace(mutant.old, mutant.new))
+        yield copy
 
 
 @contextmanager

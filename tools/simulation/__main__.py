@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Final
 
 from tests.simulation.simulation import DAYS, Outcome, simulate
+from tools.simulation.defects import DEFECTS, hunts
 from tools.simulation.seeds import simulate_all
 
 SEEDS: Final = 2000
@@ -26,9 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcome = simulate(options.seed, days=options.days, kept=None)
         _show(outcome, lines=None if options.story else _SHOWN)
         return 0 if outcome.violation is None else 1
+    if options.defects is not None:
+        return _hunt(options.defects, parallel=options.parallel)
     began = time.monotonic()
     seeds = range(options.first, options.first + options.seeds)
-    found = list(simulate_all(seeds, days=options.days, parallel=options.parallel))
+    found = []
+    for outcome in simulate_all(seeds, days=options.days, parallel=options.parallel):
+        found.append(outcome)
+        if outcome.violation and options.stop:
+            break
     broken = sorted((each for each in found if each.violation), key=lambda each: each.seed)
     if options.json:
         print(json.dumps(_summary(found, time.monotonic() - began), indent=2))
@@ -49,6 +56,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="how many")
     parser.add_argument("--first", type=int, default=1, metavar="N", help="the first of them")
     parser.add_argument("--days", type=float, default=DAYS, help="virtual days of each")
+    parser.add_argument("--stop", action="store_true", help="at the first violation")
+    parser.add_argument(
+        "--defects",
+        nargs="*",
+        choices=[defect.name for defect in DEFECTS],
+        metavar="NAME",
+        help="break the service deliberately, and see that it is found: these, or all",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--parallel", type=int, default=os.cpu_count() or 1, metavar="N", help="processes"
@@ -61,6 +76,16 @@ def _again_with_fixed_hashes(arguments: Sequence[str]) -> int:
     command = [sys.executable, "-m", "tools.simulation", *arguments]
     sys.stdout.flush()
     os.execve(sys.executable, command, {**os.environ, _HASHES: "0"})  # noqa: S606  # ourselves
+
+
+def _hunt(names: list[str], *, parallel: int) -> int:
+    """Fails unless each defect is found."""
+    missed = 0
+    for hunt in hunts(names, parallel=parallel):
+        missed += hunt.found is None
+        said = "NOT FOUND" if hunt.found is None else hunt.found[:90]
+        print(f"{hunt.defect.name:<10} {hunt.seeds:>4} seeds  {said}", flush=True)
+    return 1 if missed else 0
 
 
 def _summary(found: Sequence[Outcome], seconds: float) -> dict[str, object]:

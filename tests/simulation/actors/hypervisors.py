@@ -34,6 +34,8 @@ class Machine:
     boots: int = 1
     intent: str = ""
     issued: bool = False
+    job: str = ""
+    """What is being done to it; empty for nothing."""
 
 
 class Hypervisors:
@@ -50,7 +52,26 @@ class Hypervisors:
             self.machines[name] = Machine(VMS[name].host, boots=machine.boots + 1)
             self._guests[name].restart(self._world.chance.uniform(5, 60))
 
-    def carry_out(self, effect: Effect, name: str, key: str) -> None:
+    async def work(self, effect: Effect, name: str, key: str) -> None:
+        """The platform goes on with it, whatever becomes of the actuator that has asked for it."""
+        chance = self._world.chance
+        machine = self.machines[name]
+        machine.job = key
+        done = self._world.loop.create_future()
+
+        def end() -> None:
+            machine.job = ""
+            try:
+                self._carry_out(effect, name, key)
+            except AssertionError as broken:
+                self._world.violated(broken)
+            if not done.done():
+                done.set_result(None)
+
+        self._world.later(chance.choice([0.1, 5, 60]) * chance.random(), end)
+        await done
+
+    def _carry_out(self, effect: Effect, name: str, key: str) -> None:
         self.actions[key] += 1
         laws.i22_an_action_is_carried_out_once(self.actions, self._world.orders, key)
         self._world.story.tell(name, f"{effect} for {key[:8]}")
@@ -100,6 +121,7 @@ class FailingDriver:
             conclusive=True,
             intent=machine.intent,
             issued=machine.issued,
+            job=machine.job,
         )
 
     async def mark(self, vm: Vm, key: str) -> None:
@@ -110,10 +132,10 @@ class FailingDriver:
     async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None:
         chance, weather = self._world.chance, self._world.weather
         progress("half of it is done")
-        await asyncio.sleep(chance.choice([0.1, 5, 60]) * chance.random())
+        await self._trip()
         if weather.rarely(0.08):
             raise chance.choice([RefusedError, TryLaterError, DriverError])("not now")
-        self._platform.carry_out(action.effect, vm.name, key)
+        await self._platform.work(action.effect, vm.name, key)
         # A process may end between the two.
         await self._trip()
         machine = self._platform.machines[vm.name]

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from forewarned.core.errors import RefusalError, UnknownEventError
 from forewarned.core.ids import EventId
+from forewarned.metadata.options import Balancing
 from tests.builders import event_id
 from tests.simulation import laws
 from tests.simulation.network import NoAnswerError
@@ -93,7 +94,8 @@ class SimulatedVm:
 
     async def poll(self) -> Shown | None:
         world = self.world
-        if world.weather.rarely(0.1) or not self.node.is_serving:
+        may_move = world.weather.balancing is Balancing.ANY and world.weather.rarely(0.2)
+        if may_move or not self.node.is_serving:
             self.node = world.network.any_node()
         node = self.node
         try:

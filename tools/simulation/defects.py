@@ -1,0 +1,157 @@
+"""Deliberate defects, one for each group of laws: the simulation must find every one of them.
+
+They are edits like those of `tools.mutants`, which single tests must catch. These are caught by
+nothing but chance and the laws, within `WITHIN` seeds.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+from tools.mutants.trial import applied
+
+WITHIN: Final = 200
+"""Seeds."""
+_BY: Final = ("tools.simulation",)
+
+DEFECTS: Final = (
+    Mutant(
+        name="early",
+        file="core/starting.py",
+        old="return event.not_before is not None and event.not_before <= now",
+        new="return event.not_before is not None and event.not_before <= now.replace(second=59)",
+        breaks="I1: an event starts up to a minute before its NotBefore",
+        tests=_BY,
+    ),
+    Mutant(
+        name="short",
+        file="core/notice.py",
+        old="return timedelta(minutes=10)",
+        new="return timedelta(minutes=9)",
+        breaks="I2: a Redeploy has less notice than its VMs were promised",
+        tests=_BY,
+    ),
+    Mutant(
+        name="silent",
+        file="core/change.py",
+        old="incarnation=before.incarnation + 1",
+        new="incarnation=before.incarnation + (len(change.scope.events) != len(before.events))",
+        breaks="I6: a start is shown under the same incarnation",
+        tests=_BY,
+    ),
+    Mutant(
+        name="reset",
+        file="service/restoration.py",
+        old="    return max(least, seconds) if seconds < _MOST else least",
+        new="    return offset + least - least",
+        breaks="I7: after a failover that lost commits, incarnations fall",
+        tests=_BY,
+    ),
+    Mutant(
+        name="hasty",
+        file="metadata/http/barrier.py",
+        old="        if name in self._lately:\n            return True",
+        new="        return True",
+        breaks="I7: a VM that comes from another node is shown what this one happens to know",
+        tests=_BY,
+    ),
+    Mutant(
+        name="promised",
+        file="service/events/approval.py",
+        old="        await self._engine.decide(decision, touching=(caller.scope_id,))\n",
+        new=(
+            "        from contextlib import suppress\n"
+            "        from forewarned.service.errors import StoreUnavailableError\n"
+            "        with suppress(StoreUnavailableError):\n"
+            "            await self._engine.decide(decision, touching=(caller.scope_id,))\n"
+        ),
+        breaks="I14: an approval is answered that the store has never had",
+        tests=_BY,
+    ),
+    Mutant(
+        name="alone",
+        file="core/starting.py",
+        old="        and cause(other, now=now) is None\n",
+        new="        and cause(other, now=now) is not None\n",
+        breaks="I17: a Terminate starts while its neighbours still prepare",
+        tests=_BY,
+    ),
+    Mutant(
+        name="vanished",
+        file="storage/diff.py",
+        old="in enumerate(transitions, start=after + 1):",
+        new="in enumerate(list(transitions)[:1], start=after + 1):",
+        breaks="I19, I29: of several changes in one transaction only the first is recorded",
+        tests=_BY,
+    ),
+    Mutant(
+        name="given-up",
+        file="service/lifecycle/waker.py",
+        old="self._retry_at = self._clock.now() + _RETRY",
+        new="self._retry_at = self._clock.now() + 600 * _RETRY",
+        breaks="I20: after a failure of the store nothing starts for minutes",
+        tests=_BY,
+    ),
+    Mutant(
+        name="again",
+        file="actuators/decision.py",
+        old='        return Wait(f"the VM is {seen.power}")\n    return _again_if_safe(case)',
+        new='        return Wait(f"the VM is {seen.power}")\n    return Act()',
+        breaks="I22: what an actuator was doing when it was killed is done a second time",
+        tests=_BY,
+    ),
+    Mutant(
+        name="deaf",
+        file="service/board.py",
+        old="if shown is not None and shown.revision >= content.revision:",
+        new="if shown is not None and shown.revision + 1 >= content.revision:",
+        breaks="I25: a Board goes on showing what the store no longer holds",
+        tests=_BY,
+    ),
+    Mutant(
+        name="forgetful",
+        file="agent/plan.py",
+        old="        return Settle(turn=turn, outcome=_cut_short())",
+        new="        return Run(turn=turn, limit=MARGIN)",
+        breaks="I30: a hook that was running when the agent was killed is run again",
+        tests=_BY,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hunt:
+    defect: Mutant
+    seeds: int
+    """Until it was found; as many as were tried if it was not."""
+    found: str | None
+    """The law that was broken; None if none was."""
+
+
+def hunts(names: list[str], *, seeds: int = WITHIN, parallel: int) -> Iterator[Hunt]:
+    for defect in DEFECTS:
+        if not names or defect.name in names:
+            yield hunt(defect, seeds=seeds, parallel=parallel)
+
+
+def hunt(defect: Mutant, *, seeds: int = WITHIN, parallel: int = 1) -> Hunt:
+    """In a copy of the tree."""
+    with applied(defect) as copy:
+        command = [sys.executable, "-m", "tools.simulation", "--json", "--stop"]
+        run = subprocess.run(
+            [*command, "--seeds", str(seeds), "--parallel", str(parallel)],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": f"{copy / 'src'}{os.pathsep}{copy}"},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    told = json.loads(run.stdout)
+    broken = told["violations"]
+    law = broken[0]["violation"].strip().splitlines()[-1] if broken else None
+    return Hunt(defect=defect, seeds=told["seeds"], found=law)
