@@ -160,9 +160,7 @@ class Application:
         readiness = MemoryReadiness(engine, now=wall_clock)
         drains = HostDrains(engine, rules, basis.new_event_id)
         self._messenger = TargetMessenger(partial(make_target, reach=reach))
-        self._history = HistoryKeeper(
-            engine, retention=history_retention, patrol=history_patrol
-        )
+        self._history = HistoryKeeper(engine, retention=history_retention, patrol=history_patrol)
         self.use_cases = UseCases(
             engine=engine,
             basis=basis,
