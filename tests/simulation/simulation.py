@@ -184,6 +184,8 @@ class _Month:
                     actuator.nudged.set()
             elif isinstance(fact, Completed):
                 self._check_completed(fact.event.id)
+        for name in commit.unbound:
+            self._platform.remove(name)
         for binding in commit.bound:
             self._platform.make(binding.name)
 

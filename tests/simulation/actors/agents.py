@@ -167,7 +167,7 @@ class AgentClient:
             try:
                 after = await self.document()
             except UnavailableError:
-                self._vm.world.later(self._vm.world.chance.uniform(1, 10), self._vm.nudged.set)
+                self._vm.try_again_later()
                 continue
             for change in changes(before, after, Knowledge(resource=self._vm.name)):
                 yield change

@@ -52,6 +52,11 @@ class Hypervisors:
             self.machines[name] = Machine(VMS[name].host, boots=machine.boots + 1)
             self._guests[name].restart(self._world.chance.uniform(5, 60))
 
+    def remove(self, name: str) -> None:
+        """It is no longer in the fleet."""
+        self.machines[name].power = Power.GONE
+        self._guests[name].halt()
+
     async def work(self, effect: Effect, name: str, key: str) -> None:
         """The platform goes on with it, whatever becomes of the actuator that has asked for it."""
         chance = self._world.chance
@@ -78,7 +83,8 @@ class Hypervisors:
         machine, guest = self.machines[name], self._guests[name]
         match effect:
             case Effect.MOVES:
-                machine.host = f"spare-{self._world.chance.randint(1, 3)}"
+                spare = [f"spare-{number}" for number in (1, 2, 3)]
+                machine.host = self._world.chance.choice([h for h in spare if h != machine.host])
                 machine.boots += 1
                 guest.restart(self._world.chance.uniform(5, 90))
             case Effect.RESTARTS:

@@ -34,6 +34,7 @@ class SimulatedVm:
         self.process = Process(name)
         self.boots = 1
         self._decided: set[str] = set()
+        self._failures = 0
         # One of a scope reads often enough to keep it active, and is late now and then.
         is_first = next(each for each in VMS if VMS[each].scope == self.scope_id) == name
         self._calm = (26 if is_first else 200) * _HOUR
@@ -86,11 +87,17 @@ class SimulatedVm:
         """The events; None without a document."""
         shown = await self.poll()
         if shown is None:
-            # Programs try again soon, mostly.
-            self.world.later(self.world.chance.uniform(1, 10), self.nudged.set)
+            self.try_again_later()
             return None
+        self._failures = 0
         found: list[dict[str, Any]] = json.loads(shown.body)["Events"]
         return found
+
+    def try_again_later(self) -> None:
+        """Soon at first, and less and less often where no node knows the VM."""
+        self._failures = min(self._failures + 1, 12)
+        delay = self.world.chance.uniform(1, 3) * 2 ** max(self._failures - 3, 0)
+        self.world.later(delay, self.nudged.set)
 
     async def poll(self) -> Shown | None:
         world = self.world
