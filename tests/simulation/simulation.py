@@ -192,7 +192,12 @@ class _Month:
     def _check_completed(self, event_id: EventId) -> None:
         if event_id not in self._world.completed_by_hand:
             tasks = self._world.server.snapshot().tasks_of([event_id])
-            done = [f"{event_id}/{task.vm}" for task in tasks if task.state is TaskState.DONE]
+            # What is to be stopped or removed, and is so already, is done.
+            done = [
+                f"{event_id}/{task.vm}"
+                for task in tasks
+                if task.state is TaskState.DONE and self._platform.is_running(task.vm)
+            ]
             laws.i22_what_is_done_was_carried_out(self._platform.actions, done)
 
     @staticmethod

@@ -23,9 +23,9 @@ DEFECTS: Final = (
     Mutant(
         name="early",
         file="core/starting.py",
-        old="return event.not_before is not None and event.not_before <= now",
-        new="return event.not_before is not None and event.not_before <= now.replace(second=59)",
-        breaks="I1: an event starts up to a minute before its NotBefore",
+        old="event.not_before is not None and event.not_before <= now",
+        new="event.not_before is not None and (event.not_before - now).total_seconds() < 600",
+        breaks="I1: an event starts up to ten minutes before its NotBefore",
         tests=_BY,
     ),
     Mutant(

@@ -52,6 +52,9 @@ class Hypervisors:
             self.machines[name] = Machine(VMS[name].host, boots=machine.boots + 1)
             self._guests[name].restart(self._world.chance.uniform(5, 60))
 
+    def is_running(self, name: str) -> bool:
+        return self.machines[name].power is Power.RUNNING
+
     def remove(self, name: str) -> None:
         """It is no longer in the fleet."""
         self.machines[name].power = Power.GONE
