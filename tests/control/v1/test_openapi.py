@@ -7,6 +7,7 @@ import pytest
 from starlette.routing import Route
 
 from forewarned.control.fleet.wire import WireFleet
+from forewarned.control.http.history_files import ExportFormat
 from forewarned.control.v1.app import OPERATIONS, description
 from forewarned.control.v1.request_wire import Nothing
 from tests.control.control_api import ControlApi
@@ -88,6 +89,17 @@ def test_every_answer_is_described_with_its_errors() -> None:
         responses = operation["responses"]
         assert responses["default"] == {"$ref": "#/components/responses/Refusal"}
         assert any(status.startswith("2") for status in responses)
+
+
+async def test_every_form_of_an_export_is_described(control: ControlApi) -> None:
+    described_forms = described()["GET", "/v1/history/export"]["responses"]["200"]["content"]
+
+    answers = [
+        await control.http.get(f"/v1/history/export?format={form.value}") for form in ExportFormat
+    ]
+
+    forms = [answer.headers["Content-Type"].partition(";")[0] for answer in answers]
+    assert sorted(forms) == sorted(described_forms)
 
 
 def test_bodies_are_described_where_there_are_any() -> None:

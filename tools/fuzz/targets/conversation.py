@@ -17,16 +17,16 @@ EXAMPLES: Final = (
     CUT.join([get(), get()]),
     CUT.join([get()[:30], get()[30:], get(f"/vm/vm1{EVENTS}")]),
     CUT.join([get(Expect="100-continue", Content_Length="2", method="POST"), b"{}"]),
-    get(f"{EVENTS}&wait=0s&last-incarnation=1") + get(If_None_Match='"2"'),
+    get(f"{EVENTS}&last-incarnation=1") + get(If_None_Match='"2"'),
     get("/metadata/instance/compute/name?api-version=2021-12-13&format=text"),
     post('{"StartRequests":[]}') + post("{"),
     get(method="HEAD"),
     *CLOSING,
 )
 _MOST: Final = 16384
-_HELD: Final = re.compile(rb"wait=(?!0s)", re.IGNORECASE)
-"""A poll that is held until its time is over, which never comes where time stands still. It ends
-with its connection, but not if more requests have arrived behind it: then no more is read."""
+_HELD: Final = re.compile(rb"wait=", re.IGNORECASE)
+"""Polls that are held until a time has come, which here stands still. One ends with its connection,
+but not if more requests have arrived behind it: then no more is read."""
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from forewarned.service.engine import Engine
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from forewarned.service.ports import Snapshot
 
+CSV: Final = "text/csv"
 _PAGE: Final = 1_000
 COLUMNS: Final = (
     *("id", "at", "actor", "address", "action", "scope", "event_id", "event_type"),
@@ -51,7 +52,7 @@ async def history_file(
     Raises StoreUnavailableError.
     """
     is_csv = format is ExportFormat.CSV
-    media_type = "text/csv; charset=utf-8" if is_csv else LINES
+    media_type = f"{CSV}; charset=utf-8" if is_csv else LINES
     headers = {"Content-Disposition": f'attachment; filename="history.{format}"'}
     if request.method == "HEAD":
         return Response(media_type=media_type, headers=headers)

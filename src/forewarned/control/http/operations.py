@@ -65,6 +65,8 @@ class Operation:
     down: tuple[object, ...] = ()
     """The shapes of a 503 where it is no `Refusal`."""
     media_type: str = "application/json"
+    text_types: tuple[str, ...] = ()
+    """Media types of other forms in which a reply can be had, as text of no shape."""
     lines: tuple[object, ...] = ()
     """The shapes of an answer's lines, for callers that ask for lines of JSON; empty for none."""
 

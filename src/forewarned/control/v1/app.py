@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 
 from forewarned.control.fleet.wire import WireFleet
 from forewarned.control.http.guards import SameSite
+from forewarned.control.http.history_files import CSV
 from forewarned.control.http.operations import (
     Asked,
     Operation,
@@ -218,6 +219,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         query=ExportQuery,
         replies=(wire.HistoryRow,),
         media_type=LINES,
+        text_types=(CSV,),
     ),
     Operation(
         method="GET",

@@ -147,6 +147,7 @@ def _without_null(schema: Json) -> Json:
 
 def _responses(operation: Operation, schemas: _Schemas) -> Iterator[tuple[str, Json]]:
     content = {operation.media_type: {"schema": _any_of(operation.replies, schemas)}}
+    content |= {each: {"schema": {"type": "string"}} for each in operation.text_types}
     if operation.lines:
         lines = [schemas.schema(line) for line in operation.lines]
         content[progress.MEDIA_TYPE] = {"schema": {"anyOf": lines}}
