@@ -164,6 +164,17 @@ async def test_a_parameter_that_is_no_event_id_is_named_as_it_was_given(
     assert (status, error["code"], error["field"]) == (400, "invalid_id", "event")
 
 
+@pytest.mark.parametrize("every", ["1e300", "1e17", "0"])
+async def test_a_source_that_says_to_be_listed_never_again_is_refused(
+    control: ControlApi, every: str
+) -> None:
+    body = f'{{"holder": "h", "every": {every}, "vms": []}}'.encode()
+
+    status, error = refusal(await control.http.post("/v1/sources/rack1/listing", content=body))
+
+    assert (status, error["code"], error["field"]) == (400, "bad_request", "every")
+
+
 @pytest.mark.parametrize(
     ("body", "field", "says"),
     [

@@ -6,12 +6,13 @@ from typing import Annotated
 import msgspec
 
 from forewarned.control.v1.request_wire import Ask, Instant, Text
-from forewarned.control.v1.wire import about
+from forewarned.control.v1.wire import LONGEST_SPAN, about
 from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.sources.intake import SourceReport
 from forewarned.service.sources.listing import ListedVm, Listing
 
 _PLAN = FleetPlan()
+_LONGEST = LONGEST_SPAN.total_seconds()
 
 
 class VmReport(Ask, frozen=True):
@@ -40,7 +41,9 @@ class VmReport(Ask, frozen=True):
 
 class ReportListing(Ask, frozen=True):
     holder: Annotated[str, about("who lists, for people: a host and a process")]
-    every: Annotated[float, msgspec.Meta(gt=0, description="seconds between two listings")]
+    every: Annotated[
+        float, msgspec.Meta(gt=0, le=_LONGEST, description="seconds between two listings")
+    ]
     vms: Annotated[
         tuple[VmReport, ...] | None, about("all VMs of the platform; null if it can't be listed")
     ]
