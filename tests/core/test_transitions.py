@@ -7,6 +7,7 @@ import pytest
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import StartCause
 from forewarned.core.transitions import (
+    ACTIONS,
     Activated,
     Approved,
     Canceled,
@@ -103,3 +104,50 @@ def test_a_transition_says_what_happened_to_whom_and_why(
     assert action(fact) == called
     assert cause(fact) == because
     assert resources(fact) == whom
+    assert action(fact) in ACTIONS
+
+
+def test_actions_are_words_for_what_happens_and_not_for_kinds_of_it() -> None:
+    """Pages offer them to choose from, and no record has a word such as `event_transition`."""
+    assert sorted(ACTIONS) == [
+        "activated",
+        "approved",
+        "canceled",
+        "carried_out",
+        "completed",
+        "deactivated",
+        "interrupted",
+        "maintenance_planned",
+        "narrowed",
+        "policy_changed",
+        "power_changed",
+        "resource_added",
+        "resource_changed",
+        "resource_removed",
+        "restored",
+        "retried",
+        "scheduled",
+        "skipped",
+        "stalled",
+        "started",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "away for 0.0 s"),
+        (0.004, "away for 0.00 s"),
+        (0.25, "away for 0.25 s"),
+        (1.0, "away for 1.0 s"),
+        (61.26, "away for 61.3 s"),
+    ],
+)
+def test_how_long_a_vm_was_away_is_told_more_finely_below_a_second(
+    seconds: float, words: str
+) -> None:
+    away = timedelta(seconds=seconds)
+
+    fact = Restored(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,), away=away)
+
+    assert cause(fact) == words

@@ -201,9 +201,18 @@ def word(kind: type[Transition]) -> str:
     return _word(kind.__name__)
 
 
-def _leaves(kind: type[Transition]) -> Iterator[type[Transition]]:
+def _leaves(kind: type[Transition]) -> list[type[Transition]]:
+    """What can happen, without the kinds of it."""
+    all_below = list(_below(kind))
+    # By name: a class with slots is a copy, and Python may list what it was copied from, too.
+    kinds = {base.__name__ for each in all_below for base in each.__bases__}
+    return [each for each in all_below if each.__name__ not in kinds]
+
+
+def _below(kind: type[Transition]) -> Iterator[type[Transition]]:
     for each in kind.__subclasses__():
-        yield from _leaves(each) if each.__subclasses__() else (each,)
+        yield each
+        yield from _below(each)
 
 
 ACTIONS: Final = frozenset(_word(kind.__name__) for kind in _leaves(Transition))
