@@ -118,6 +118,128 @@ def test_what_was_issued_is_waited_for_and_not_issued_again(
     assert isinstance(decide(a_case(effect, sighting, on_doubt=OnDoubt.REPEAT)), Wait)
 
 
+@pytest.mark.parametrize(
+    ("effect", "sighting", "words"),
+    [
+        (Effect.RESTARTS, issued(OFF), "the VM is off"),
+        (Effect.HOLDS, issued(PAUSED), "the VM is paused"),
+        (Effect.STOPS, issued(RUNNING), "the VM is running"),
+    ],
+)
+def test_people_can_read_what_is_waited_for(effect: Effect, sighting: Sighting, words: str) -> None:
+    assert decide(a_case(effect, sighting)) == Wait(words)
+
+
+@EVERY
+def test_a_mark_of_another_task_says_nothing_about_this_one(effect: Effect) -> None:
+    """I22: neither that it was issued, nor that it was not."""
+    for other in (replace(UNKNOWN, issued=True), replace(UNKNOWN, untouched=True)):
+        case = a_case(effect, replace(other, intent="another task"))
+
+        assert isinstance(decide(case), Doubt)
+
+
+@pytest.mark.parametrize(
+    ("effect", "done"),
+    [
+        (Effect.MOVES, "moved"),
+        (Effect.RESTARTS, "restarted"),
+        (Effect.HOLDS, "held"),
+        (Effect.STOPS, "stopped"),
+        (Effect.REMOVES, "removed"),
+    ],
+)
+def test_a_doubt_says_what_an_operator_has_to_find_out(effect: Effect, done: str) -> None:
+    assert decide(a_case(effect, UNKNOWN)) == Doubt(
+        "an earlier attempt ended before it could report, and nothing shows whether the VM was"
+        f" {done}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("power", "before", "is_done"),
+    [
+        (Power.RUNNING, Power.RUNNING, True),
+        (Power.RUNNING, Power.OFF, True),
+        (Power.OFF, Power.OFF, True),
+        (Power.OFF, Power.RUNNING, False),
+        (Power.PAUSED, Power.RUNNING, False),
+    ],
+)
+def test_a_move_is_done_where_the_vm_runs_elsewhere_or_is_there_as_it_was_before(
+    power: Power, before: Power, is_done: bool
+) -> None:
+    case = a_case(Effect.MOVES, replace(MOVED, power=power), before=replace(RUNNING, power=before))
+
+    assert (decide(case) == Done()) is is_done
+
+
+@pytest.mark.parametrize("missing", ["before", "now"])
+def test_a_move_that_hosts_do_not_show_is_done_when_it_was_issued_and_the_vm_runs(
+    missing: str,
+) -> None:
+    before, seen = (replace(RUNNING, host=None), MOVED)
+    if missing == "now":
+        before, seen = RUNNING, replace(RUNNING, host=None)
+
+    assert decide(a_case(Effect.MOVES, issued(seen), before=before)) == Done()
+    assert decide(
+        a_case(Effect.MOVES, issued(replace(seen, power=Power.PAUSED)), before=before)
+    ) == (Wait("the VM is paused"))
+    assert isinstance(decide(a_case(Effect.MOVES, seen, before=before)), Doubt)
+
+
+def test_a_host_in_other_letters_is_the_same_host() -> None:
+    shouted = replace(marked(RUNNING), host="HV-A")
+
+    assert decide(a_case(Effect.MOVES, shouted)) == Act()
+
+
+def test_a_restart_is_done_when_the_vm_runs_again() -> None:
+    paused = replace(RESTARTED, power=Power.PAUSED)
+
+    assert decide(a_case(Effect.RESTARTS, issued(paused))) == Wait("the VM is paused")
+    assert isinstance(decide(a_case(Effect.RESTARTS, paused)), Doubt)
+
+
+def test_a_witness_that_is_not_seen_twice_proves_no_restart() -> None:
+    unseen = replace(RUNNING, witness="")
+
+    assert isinstance(decide(a_case(Effect.RESTARTS, RESTARTED, before=unseen)), Doubt)
+    assert isinstance(decide(a_case(Effect.RESTARTS, unseen)), Doubt)
+    assert isinstance(decide(a_case(Effect.RESTARTS, unseen, before=unseen)), Doubt)
+
+
+def test_a_vm_whose_host_is_never_seen_may_have_been_moved() -> None:
+    """I22."""
+    nowhere = replace(RUNNING, host=None)
+
+    assert isinstance(decide(a_case(Effect.MOVES, marked(nowhere), before=nowhere)), Doubt)
+
+
+def test_the_words_of_settings_for_cases_of_doubt_never_change() -> None:
+    assert [word.value for word in OnDoubt] == ["repeat", "stop"]
+
+
+def test_nothing_is_tried_again_unless_the_operator_says_so() -> None:
+    procedure = a_procedure(Effect.MOVES)
+
+    default = Procedure(
+        action=procedure.action, timeout=procedure.timeout, on_doubt=procedure.on_doubt
+    )
+
+    assert default == replace(procedure, retries=0)
+
+
+def test_a_restart_had_no_effect_only_if_the_power_is_as_it_was() -> None:
+    """I22: the same boot, but paused, is no VM that was left alone."""
+    assert isinstance(decide(a_case(Effect.RESTARTS, marked(PAUSED))), Doubt)
+
+
+def test_a_vm_that_others_have_paused_is_not_made_to_run() -> None:
+    assert isinstance(decide(a_case(Effect.HOLDS, PAUSED)), Doubt)
+
+
 @EVERY
 def test_what_the_driver_told_this_attempt_counts_like_a_mark(effect: Effect) -> None:
     case = replace(a_case(effect, UNKNOWN), returned=True)
@@ -279,6 +401,41 @@ def test_a_refusal_leaves_a_vm_unharmed_even_where_no_vm_can_be_seen() -> None:
     assert failed(case, nothing_done=True) == Failed("no route", unharmed=True)
 
 
+@pytest.mark.parametrize(
+    ("sighting", "unharmed"),
+    [
+        (RUNNING, True),
+        (replace(RUNNING, host="HV-A"), True),
+        (replace(RUNNING, host=None), True),
+        (RESTARTED, False),
+        (PAUSED, False),
+        (replace(MOVED, power=Power.PAUSED), False),
+    ],
+)
+def test_a_vm_is_unharmed_if_nothing_that_is_seen_of_it_has_changed(
+    sighting: Sighting, unharmed: bool
+) -> None:
+    assert failed(a_case(Effect.HOLDS, sighting)) == Failed("no route", unharmed=unharmed)
+
+
+def test_a_vm_whose_host_was_not_seen_before_is_not_taken_for_one_that_has_moved() -> None:
+    nowhere = replace(RUNNING, host=None)
+
+    assert failed(a_case(Effect.HOLDS, RUNNING, before=nowhere)) == Failed(
+        "no route", unharmed=True
+    )
+
+
+def test_a_vm_that_nobody_sees_is_not_known_to_be_unharmed() -> None:
+    case = a_case(Effect.RESTARTS, UNKNOWN, before=UNKNOWN)
+
+    assert failed(case) == Failed("no route", unharmed=False)
+
+
+def test_a_vm_that_was_moved_is_harmed_where_it_should_have_been_stopped() -> None:
+    assert failed(a_case(Effect.STOPS, MOVED)) == Failed("no route", unharmed=False)
+
+
 # --- limits --------------------------------------------------------------------------------------
 
 
@@ -291,16 +448,30 @@ def test_what_takes_too_long_is_ended_and_then_judged() -> None:
         step = decide(replace(late, sighting=sighting, aborted=True))
         assert step == Failed("it was not carried out within 10m", unharmed=unharmed)
     assert decide(replace(late, sighting=MOVED, aborted=True)) == Done()
-    stuck = decide(replace(busy, aborted=True))
-    assert stuck == Failed("it was not carried out within 10m", unharmed=False)
+    for sighting in (busy.sighting, replace(MOVED, job="migrating")):
+        stuck = decide(replace(busy, sighting=sighting, aborted=True))
+        assert stuck == Failed("it was not carried out within 10m", unharmed=False)
 
 
 def test_pauses_grow_up_to_a_minute() -> None:
-    pauses = [pause_after(tries) for tries in range(1, 20)]
+    pauses = [pause_after(tries).total_seconds() for tries in (0, 1, 2, 3, 4, 5, 6, 7, 8, 2000)]
 
-    assert pauses == sorted(pauses)
-    assert pauses[0] == timedelta(seconds=1)
-    assert pauses[-1] == timedelta(minutes=1)
+    assert pauses == [1, 1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_the_limit_is_for_the_attempt_and_to_the_moment() -> None:
+    case = a_case(Effect.MOVES, replace(marked(RUNNING), job="migrating"))
+    moment = timedelta(microseconds=1)
+
+    assert decide(replace(case, elapsed=timedelta(minutes=10) - moment)) == Wait("migrating")
+    assert decide(replace(case, elapsed=timedelta(minutes=10))) == Abort()
+
+
+def test_what_was_in_the_way_is_told_with_the_limit() -> None:
+    trouble = Trouble(error="no route", tries=3)
+    case = replace(a_case(Effect.MOVES, marked(RUNNING)), aborted=True, trouble=trouble)
+
+    assert decide(case) == Failed("it was not carried out within 10m: no route", unharmed=True)
 
 
 @EVERY

@@ -80,6 +80,7 @@ def a_progress(**more: object) -> Progress:
         (UNDO, a_progress(), True),
         (Turn(Phase.RECOVER, "check"), a_progress(), True),
         (UNDO, a_progress(is_gone=True), False),
+        (UNDO, a_progress(is_finished=True), False),
         (UNDO, a_progress(plan=a_plan(a_step("tell"))), False),
         (Turn(Phase.PREPARE, "drain"), a_progress(), False),
     ],
@@ -90,6 +91,10 @@ def test_nothing_is_put_back_that_another_event_needs(
     events = {"mine": a_progress(is_gone=True), "other": other}
 
     assert held_back_by("mine", turn, events, {}) == (EVENT if is_held else None)
+
+
+def test_no_event_holds_itself_back() -> None:
+    assert held_back_by("mine", UNDO, {"mine": a_progress()}, {}) is None
 
 
 @pytest.mark.parametrize(("target", "is_held"), [("web/app", True), ("web/other", False)])

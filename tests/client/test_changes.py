@@ -63,7 +63,8 @@ def test_nothing_is_told_of_what_is_as_it_was() -> None:
         (STARTED, NOON, Knowledge(blind=HOUR), Ending.COMPLETED),
         (SCHEDULED, NOON, Knowledge(), Ending.CANCELED),
         (SCHEDULED, NOON, Knowledge(blind=GLANCE), Ending.CANCELED),
-        (SCHEDULED, NOON, Knowledge(blind=2 * GLANCE), Ending.UNKNOWN),
+        (SCHEDULED, NOON, Knowledge(blind=timedelta(seconds=30)), Ending.CANCELED),
+        (SCHEDULED, NOON, Knowledge(blind=timedelta(seconds=31)), Ending.UNKNOWN),
         (SCHEDULED, NOON, Knowledge(approved={"a"}), Ending.UNKNOWN),
         (SCHEDULED, NOON + HOUR, Knowledge(), Ending.UNKNOWN),
         (replace(SCHEDULED, not_before=None), NOON, Knowledge(), Ending.UNKNOWN),
@@ -76,7 +77,8 @@ def test_an_ending_is_told_as_far_as_it_is_known(
 
     assert change.kind is ChangeKind.GONE
     assert change.ending is ending
-    assert change.event == event
+    assert change.event == change.before == event
+    assert (change.incarnation, change.at) == (1, at)
 
 
 def test_what_has_gone_is_told_before_what_has_come() -> None:
@@ -98,3 +100,17 @@ def test_of_a_vm_only_its_own_events_count() -> None:
     # Taken out of an event that is still to come: it will not happen to this VM.
     [gone] = told(a_document(SCHEDULED), a_document(narrowed), known)
     assert (gone.kind, gone.ending) == (ChangeKind.GONE, Ending.CANCELED)
+
+
+def test_an_event_that_has_started_for_others_has_an_unknown_end_for_the_vm_that_left_it() -> None:
+    known = Knowledge(resource="WEB_1", blind=HOUR)
+    started = replace(STARTED, resources=("web_0",))
+
+    [gone] = told(a_document(SCHEDULED), a_document(started), known)
+
+    assert gone.ending is Ending.UNKNOWN
+
+
+def test_the_words_that_handlers_compare_never_change() -> None:
+    assert [kind.value for kind in ChangeKind] == ["appeared", "started", "changed", "gone"]
+    assert [ending.value for ending in Ending] == ["completed", "canceled", "unknown"]

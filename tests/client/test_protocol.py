@@ -1,6 +1,9 @@
 """What single calls send, and what every answer means to them."""
 
 import json
+import math
+from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -11,9 +14,30 @@ from forewarned.client import (
     UnavailableError,
     UnsupportedVersionError,
 )
+from forewarned.client._protocol import offered_wait, trouble_of
 from forewarned.client._retries import UPDATING
-from forewarned.client._steps import Loss
-from tests.client.flows import ID, Lose, Say, Stage, a_document, a_protocol, an_event
+from forewarned.client._steps import Answer, Loss, Lost, Passed, Request
+from tests.client.flows import (
+    ID,
+    NOON,
+    Lose,
+    Say,
+    Stage,
+    a_body,
+    a_document,
+    a_protocol,
+    an_event,
+    options,
+)
+
+DATE = "Thu, 01 Jan 2026 12:10:00 GMT"
+
+
+def an_answer(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(
+        now=7.0, at=NOON, asked=6.0, status=status, headers=named, body=body, url="http://imds/x"
+    )
 
 
 def test_a_read_asks_for_the_document_in_the_clients_version() -> None:
@@ -39,6 +63,23 @@ def test_the_first_read_may_take_two_minutes_and_later_ones_may_not() -> None:
     assert [request.timeout for request in stage.requests] == [150, 15]
 
 
+def test_the_first_read_has_as_much_time_when_it_is_sent_again() -> None:
+    stage = Stage([Say(status=503), a_document(1)])
+
+    stage.run(a_protocol().read())
+
+    assert [request.timeout for request in stage.requests] == [150, 150]
+
+
+def test_a_long_poll_says_how_long_and_since_which_document() -> None:
+    request = a_protocol().look(wait=7.5, incarnation=3)
+
+    assert request.target == (
+        "/metadata/scheduledevents?api-version=2020-07-01&wait=7.500s&last-incarnation=3"
+    )
+    assert request.timeout == 150 + 7.5
+
+
 def test_an_approval_is_one_request_for_all_and_needs_no_body_in_answer() -> None:
     stage = Stage([a_document(1, an_event()), Say()])
     protocol = a_protocol()
@@ -47,6 +88,9 @@ def test_an_approval_is_one_request_for_all_and_needs_no_body_in_answer() -> Non
     stage.run(protocol.approve(event, "B"))
 
     request = stage.requests[-1]
+    assert request.target == "/metadata/scheduledevents?api-version=2020-07-01"
+    assert (dict(request.headers), request.timeout) == ({"Content-Type": "application/json"}, 15)
+    assert protocol.approved == {ID.lower(), "b"}
     assert (request.method, request.body) == (
         "POST",
         json.dumps(
@@ -55,14 +99,30 @@ def test_an_approval_is_one_request_for_all_and_needs_no_body_in_answer() -> Non
     )
 
 
-@pytest.mark.parametrize("events", [(), ("",)])
+@pytest.mark.parametrize("events", [(), ("",), ("A", "")])
 def test_an_approval_of_nothing_is_a_mistake_and_sends_nothing(events: tuple[str, ...]) -> None:
     stage = Stage([])
 
-    with pytest.raises(ValueError, match="at least one event"):
+    with pytest.raises(ValueError, match=r"^name at least one event to approve$"):
         stage.run(a_protocol().approve(*events))
 
     assert stage.requests == []
+
+
+def test_an_approval_of_a_list_says_how_to_pass_several() -> None:
+    told = r"^\['A'\] is neither an event nor an id; to pass several, use \*events$"
+
+    with pytest.raises(TypeError, match=told):
+        Stage([]).run(a_protocol().approve(["A"]))  # type: ignore[arg-type]  # what is refused
+
+
+def test_an_approval_whose_answer_is_lost_may_have_started_the_event() -> None:
+    protocol = a_protocol()
+
+    with pytest.raises(UnavailableError):
+        Stage(lambda _: Lose()).run(protocol.approve("A"))
+
+    assert protocol.approved == {"a"}
 
 
 def test_a_lost_approval_is_sent_again() -> None:
@@ -87,7 +147,11 @@ def test_a_page_that_swallows_an_approval_has_approved_nothing() -> None:
     """S16: a portal answers 200 to everything."""
     stage = Stage(lambda _: Say(body=b"\n<html>welcome"))
 
-    with pytest.raises(ProtocolError):
+    told = (
+        "^http://metadata/metadata/scheduledevents.api-version=2020-07-01: "
+        "the response to the approval is a web page, not from a metadata service$"
+    )
+    with pytest.raises(ProtocolError, match=told):
         stage.run(a_protocol().approve("A"))
 
 
@@ -158,6 +222,9 @@ def test_a_service_that_updates_itself_has_seventy_seconds() -> None:
     ("retry_after", "seconds"),
     [
         ("7", 7),
+        (" 7 ", 7),
+        ("٧", 0.375),
+        ("Thu, 01 Jan 2026 11:59:00 GMT", 0.375),
         ("Thu, 01 Jan 2026 12:00:20 GMT", 20),
         ("0", 0.375),
         ("9" * 30, 60),
@@ -177,7 +244,8 @@ def test_the_service_may_say_when_it_wants_to_be_asked_again(
 def test_an_empty_answer_is_no_document() -> None:
     protocol = a_protocol()
 
-    with pytest.raises(ProtocolError, match="empty"):
+    told = "^the response is empty, which says nothing about events$"
+    with pytest.raises(ProtocolError, match=told):
         Stage([Say()]).run(protocol.read())
 
     document = Stage([a_document(4, an_event())]).run(protocol.read())
@@ -211,7 +279,23 @@ def test_where_nobody_says_which_vm_this_is_the_error_says_what_was_asked_and_th
         Stage(lambda _: answer).run(a_protocol().me())
 
     assert "http://metadata/metadata/instance?api-version=2021-12-13" in str(told.value)
-    assert str(told.value).endswith("resource=")
+    assert str(told.value).endswith(
+        ". If the service can't say which VM this is, pass this VM's name as resource="
+    )
+    assert ".. " not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"), [(b"", "404"), (b'{"error": "not here."}', "404: not here")]
+)
+def test_the_way_out_is_a_sentence_after_what_the_service_said(body: bytes, words: str) -> None:
+    with pytest.raises(RefusedError) as told:
+        Stage(lambda _: Say(status=404, body=body)).run(a_protocol().me())
+
+    assert str(told.value) == (
+        f"http://metadata/metadata/instance?api-version=2021-12-13 answered {words}. "
+        "If the service can't say which VM this is, pass this VM's name as resource="
+    )
 
 
 @pytest.mark.parametrize("answer", [Say(status=503), Say(status=429), Lose()])
@@ -224,13 +308,196 @@ def test_a_service_that_is_not_there_at_the_moment_is_no_reason_to_give_a_name(
     assert "resource=" not in str(told.value)
 
 
-@pytest.mark.parametrize("version", ["", "2020-07-01&wait=1s", "a b"])
+# --- what is wrong, in words ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (
+            an_answer(302, location="http://portal/" + "x" * 100),
+            ProtocolError,
+            f"redirected to 'http://portal/{'x' * 86}'; redirects are never followed",
+        ),
+        (
+            an_answer(300),
+            ProtocolError,
+            "redirected to 'nowhere'; redirects are never followed",
+        ),
+        (an_answer(399), ProtocolError, "redirected to 'nowhere'; redirects are never followed"),
+        (an_answer(400), RefusedError, "http://imds/x answered 400"),
+        (
+            an_answer(404, b'{"error": "no such path"}'),
+            RefusedError,
+            "http://imds/x answered 404: no such path",
+        ),
+        (
+            an_answer(503, b'{"error": "busy"}'),
+            UnavailableError,
+            "the service responded with 503: busy",
+        ),
+        *(
+            (an_answer(status), UnavailableError, f"the service responded with {status}")
+            for status in (408, 410, 425, 429, 500, 599)
+        ),
+    ],
+)
+def test_an_answer_that_is_no_document_is_told_in_words_people_can_use(
+    answer: Answer, error: type[ScheduledEventsError], words: str
+) -> None:
+    trouble = trouble_of(answer)
+
+    assert trouble is not None
+    assert (type(trouble.error), str(trouble.error)) == (error, words)
+
+
+def test_a_version_that_the_service_does_not_know_is_told_with_those_it_knows() -> None:
+    body = b'{"error": "what?", "newest-versions": ["2020-07-01"]}'
+
+    trouble = trouble_of(an_answer(400, body))
+
+    assert trouble is not None
+    assert isinstance(trouble.error, UnsupportedVersionError)
+    assert (trouble.error.newest, trouble.error.status) == (("2020-07-01",), 400)
+    assert (trouble.error.message, trouble.error.url) == ("what?", "http://imds/x")
+
+
+@pytest.mark.parametrize("status", [200, 204, 299, 304])
+def test_an_answer_that_may_be_read_is_no_trouble(status: int) -> None:
+    assert trouble_of(an_answer(status)) is None
+
+
+@pytest.mark.parametrize("loss", Loss)
+def test_a_request_that_is_lost_is_told_as_the_connection_told_it(loss: Loss) -> None:
+    trouble = trouble_of(Lost(now=1.0, at=NOON, loss=loss, reason="the line went dead"))
+
+    assert trouble is not None
+    assert str(trouble.error) == "the line went dead"
+
+
+def test_what_is_neither_an_answer_nor_lost_is_a_defect() -> None:
+    passed = Passed(now=1.0, at=NOON)
+
+    with pytest.raises(TypeError) as raised:
+        trouble_of(passed)
+
+    assert raised.value.args == (passed,)
+
+
+# --- how the service was doing -------------------------------------------------------------------
+
+
+def test_before_anything_was_read_nothing_is_known_of_the_service() -> None:
+    contact = a_protocol().contact(endpoint=None, now=5.0)
+
+    assert (contact.endpoint, contact.at, contact.age, contact.incarnation) == (None,) * 4
+    assert (contact.wait, contact.trouble) == (timedelta(0), None)
+
+
+def test_what_was_read_last_tells_how_the_service_is_doing_by_its_own_clock() -> None:
+    protocol = a_protocol()
+    stage = Stage(
+        [a_document(4, date=DATE, **{"forewarned-wait": "20s"}), Say(status=304), Say(body=b" ")]
+    )
+
+    stage.run(protocol.read())
+    first = protocol.contact(endpoint="http://imds", now=stage.now + 3)
+    stage.now += 10
+    stage.run(protocol.read())
+    stage.now += 10
+    stage.run(protocol.read())
+    last = protocol.contact(endpoint="http://imds", now=stage.now)
+
+    assert (first.endpoint, first.incarnation) == ("http://imds", 4)
+    assert first.at == NOON + timedelta(minutes=10)
+    assert (first.age, first.wait) == (timedelta(seconds=3), timedelta(seconds=20))
+    # Unchanged is an answer, and an empty one is none.
+    assert (last.at, last.age) == (NOON + timedelta(seconds=10), timedelta(seconds=10))
+    assert (last.incarnation, last.wait) == (4, timedelta(0))
+
+
+def test_the_trouble_of_a_watch_is_told_until_it_is_over() -> None:
+    protocol = a_protocol()
+    answers: Iterator[Say | Lose] = iter([Lose(), a_document(1, an_event())])
+    troubles = []
+
+    def script(_: Request) -> Say | Lose:
+        troubles.append(protocol.contact(endpoint=None, now=0.0).trouble)
+        return next(answers)
+
+    next(Stage(script).watch(protocol, options()))
+    troubles.append(protocol.contact(endpoint=None, now=0.0).trouble)
+
+    assert [trouble and str(trouble) for trouble in troubles] == [None, "lost", None]
+
+
+@pytest.mark.parametrize(
+    ("offer", "seconds"),
+    [
+        ("5m", 60.0),
+        ("60s", 60.0),
+        ("59s", 59.0),
+        ("1s", 1.0),
+        ("0s", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_a_service_is_asked_to_hold_a_request_for_a_minute_at_most(
+    offer: str, seconds: float | None
+) -> None:
+    assert offered_wait({"forewarned-wait": offer}) == seconds
+    assert offered_wait({}) is None
+
+
+def test_a_read_that_others_interpret_counts_as_one() -> None:
+    protocol = a_protocol()
+
+    heard = []
+    for body in (b"<html>", a_body(6)):
+        protocol.note(an_answer(body=body), None)
+        heard.append(protocol.has_read)
+
+    assert heard == [False, True]
+    assert protocol.contact(endpoint=None, now=9.0).age == timedelta(seconds=2)
+    assert protocol.look().timeout == 15
+    protocol.note(an_answer(503), trouble_of(an_answer(503)))
+    assert protocol.look().timeout == 15
+    late = Lost(now=1.0, at=NOON, loss=Loss.TIMED_OUT, reason="late")
+    protocol.note(late, trouble_of(late))
+    assert protocol.look().timeout == 150
+    protocol.note(an_answer(503), trouble_of(an_answer(503)))
+    assert protocol.look().timeout == 150
+
+
+# --- mistakes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2020-07-01", "2019.1", "v_2-x"])
+def test_an_api_version_is_letters_digits_dots_dashes_and_underscores(version: str) -> None:
+    assert a_protocol(api_version=version).api_version == version
+
+
+def test_the_first_read_never_has_less_time_than_the_others() -> None:
+    assert a_protocol(timeout=15.0, first_timeout=1.0).look().timeout == 15
+
+
+@pytest.mark.parametrize("version", ["", "2020-07-01&wait=1s", "a b", "-1", "٢٠٢٠"])
 def test_what_is_no_api_version_is_a_mistake(version: str) -> None:
-    with pytest.raises(ValueError, match="api-version"):
+    told = f"^'{version}' is not an api-version: write it like 2020-07-01$"
+
+    with pytest.raises(ValueError, match=told):
         a_protocol(api_version=version)
 
 
-@pytest.mark.parametrize("more", [{"timeout": 0.0}, {"first_timeout": -1.0}])
+@pytest.mark.parametrize(
+    "more",
+    [{"timeout": 0.0}, {"first_timeout": 0.0}, {"first_timeout": -1.0}, {"timeout": math.nan}],
+)
 def test_a_timeout_must_be_some_time(more: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="timeout"):
+    with pytest.raises(ValueError, match=r"^a timeout must be above zero$"):
         a_protocol(**more)
+
+
+def test_half_a_second_is_some_time() -> None:
+    assert a_protocol(timeout=0.5, first_timeout=0.5).look().timeout == 0.5

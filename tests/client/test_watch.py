@@ -259,6 +259,15 @@ def test_only_the_vms_own_events_are_told_if_so_wished() -> None:
     assert first.event.event_id == second.event.event_id == ID
 
 
+def test_a_watch_asks_who_the_vm_is_for_as_long_as_it_watches() -> None:
+    me = Say(body=b'{"compute": {"name": "web_0"}}')
+    stage = Stage([*[Lose()] * 9, me, a_document(1, an_event())])
+
+    [found] = itertools.islice(stage.watch(a_protocol(), options(only_mine=True)), 1)
+
+    assert found.event.event_id == ID
+
+
 def test_an_event_we_approved_and_lost_sight_of_has_an_unknown_end() -> None:
     stage = Stage([a_document(2, an_event()), Say(), a_document(3)])
     protocol = a_protocol()

@@ -51,19 +51,25 @@ def test_a_started_event_is_not_canceled() -> None:
     """I18."""
     scope = a_scope(an_event(A, status=EventStatus.STARTED))
 
-    with pytest.raises(AlreadyStartedError):
+    with pytest.raises(AlreadyStartedError) as refused:
         lifecycle.cancel(scope, A, reason="", now=EARLY)
+
+    assert refused.value.event_id == A
 
 
 def test_an_event_that_is_over_is_not_canceled_again() -> None:
     """I18."""
-    with pytest.raises(ClosedEventError):
+    with pytest.raises(ClosedEventError) as refused:
         lifecycle.cancel(a_scope(), A, reason="", now=EARLY, closed={A})
+
+    assert refused.value.event_id == A
 
 
 def test_an_unknown_event_is_not_canceled() -> None:
-    with pytest.raises(UnknownEventError):
+    with pytest.raises(UnknownEventError) as refused:
         lifecycle.cancel(a_scope(an_event(A)), B, reason="", now=EARLY)
+
+    assert refused.value.event_id == B
 
 
 # --- a VM is gone --------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What becomes of the VMs of a Started event: interrupted, restored, and what it leaves of them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -18,8 +19,18 @@ from forewarned.core.model import (
     StartCause,
     document,
 )
-from forewarned.core.transitions import Canceled, CarriedOut, Completed, Started
-from tests.builders import HOUR, NOON, A, B, C, a_resource, a_scope, an_event
+from forewarned.core.transitions import (
+    Canceled,
+    CarriedOut,
+    Completed,
+    Interrupted,
+    Restored,
+    Retried,
+    Skipped,
+    Stalled,
+    Started,
+)
+from tests.builders import HOUR, NOON, SECOND, A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import APPROVAL, EARLY, a_terminate, facts, names_of_facts
 
 RUNNING, INTERRUPTED, DOWN = (
@@ -38,6 +49,69 @@ def under_way(
     """A scope in which an event of all these VMs has started."""
     event = an_event(A, type=type_, status=STARTED, resources=[vm.name for vm in resources])
     return a_scope(event, resources=resources)
+
+
+# --- what is on record ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vms", [None, [VM2]], ids=["all VMs", "one VM"])
+def test_an_interruption_is_on_record_with_its_vms_and_its_moment(
+    vms: list[ResourceName] | None,
+) -> None:
+    """I29."""
+    scope = under_way(EventType.REBOOT, a_resource("vm1"), a_resource("vm2"))
+    named = (VM1, VM2) if vms is None else (VM2,)
+
+    stopped = lifecycle.interrupt(scope, A, now=NOON, vms=vms)
+    running = lifecycle.restore(
+        stopped.scope, A, now=NOON + SECOND, vms=vms, away=SECOND, reason="as it was"
+    )
+
+    event = scope.events[A]
+    assert stopped.transitions == (Interrupted(scope_id=scope.id, at=NOON, event=event, vms=named),)
+    assert running.transitions == (
+        Restored(
+            scope_id=scope.id,
+            at=NOON + SECOND,
+            event=event,
+            vms=named,
+            away=SECOND,
+            reason="as it was",
+        ),
+    )
+    assert {vm.name for vm in stopped.scope.resources.values() if vm.state is INTERRUPTED} == {
+        *named
+    }
+
+
+@pytest.mark.parametrize("kind", [CarriedOut, Retried, Skipped])
+def test_what_becomes_of_the_work_on_a_vm_is_on_record_and_changes_nothing(
+    kind: type[CarriedOut | Retried | Skipped],
+) -> None:
+    """I29."""
+    scope = under_way(EventType.REBOOT, a_resource("vm1"), a_resource("vm2"))
+
+    noted = lifecycle.note(scope, kind, A, vm=VM2, now=NOON)
+    stalled = lifecycle.stall(scope, A, vm=VM2, reason="it is down", now=NOON)
+
+    event = scope.events[A]
+    assert noted.scope == stalled.scope == scope
+    assert noted.transitions == (kind(scope_id=scope.id, at=NOON, event=event, vms=(VM2,)),)
+    assert stalled.transitions == (
+        Stalled(scope_id=scope.id, at=NOON, event=event, vms=(VM2,), reason="it is down"),
+    )
+
+
+def test_an_event_that_is_over_is_on_record_with_the_reason_and_the_moment() -> None:
+    """I19, I29."""
+    scope = under_way(EventType.REBOOT, a_resource("vm1"))
+
+    change = lifecycle.complete(scope, A, now=NOON, reason="no room")
+
+    done = replace(scope.events[A], status=EventStatus.COMPLETED)
+    assert change.transitions == (
+        Completed(scope_id=scope.id, at=NOON, event=done, reason="no room"),
+    )
 
 
 # --- the impact ----------------------------------------------------------------------------------
@@ -270,7 +344,9 @@ def test_only_a_started_event_is_carried_out(report: Callable[[Scope, EventId], 
     """I18."""
     scope = a_scope(an_event(A))
 
-    with pytest.raises(NotStartedError):
+    with pytest.raises(NotStartedError) as early:
         report(scope, A)
-    with pytest.raises(UnknownEventError):
+    with pytest.raises(UnknownEventError) as unknown:
         report(scope, B)
+
+    assert (early.value.event_id, unknown.value.event_id) == (A, B)

@@ -9,80 +9,167 @@ from forewarned.core.errors import RefusalError
 from tests.builders import DAY, MINUTE, SECOND, A
 
 REFUSALS = [
-    (errors.InvalidIdError("seven"), {"text": "seven"}, "'seven'"),
-    (errors.UnknownEventError(A), {"event_id": A}, A),
-    (errors.DuplicateEventError(A), {"event_id": A}, A),
-    (errors.UnknownResourceError("vm9"), {"name": "vm9"}, "'vm9'"),
-    (errors.UnknownScopeError("web"), {"scope_id": "web"}, "'web'"),
-    (errors.UnknownHostError("host9"), {"host": "host9"}, "'host9'"),
-    (errors.NoResourcesError(), {}, "at least one VM"),
-    (errors.DuplicateResourceError("vm1"), {"name": "vm1"}, "'vm1'"),
-    (errors.SeveralUpdateDomainsError([2, 0]), {"domains": (0, 2)}, "0, 2"),
-    (errors.NotSpotError("vm1"), {"name": "vm1"}, "'vm1'"),
-    (errors.SpotTerminateError("vm1"), {"name": "vm1"}, "'vm1'"),
+    (
+        errors.InvalidIdError("seven"),
+        {"text": "seven"},
+        "event_id",
+        "'seven' is not an event id: expected a GUID of 32 hexadecimal digits",
+    ),
+    (errors.UnknownEventError(A), {"event_id": A}, "event_id", f"no event {A} in this scope"),
+    (errors.DuplicateEventError(A), {"event_id": A}, "event_id", f"event {A} already exists"),
+    (errors.UnknownResourceError("vm9"), {"name": "vm9"}, "resources", "no VM is named 'vm9'"),
+    (errors.UnknownScopeError("web"), {"scope_id": "web"}, "scope", "no scope is named 'web'"),
+    (
+        errors.UnknownHostError("host9"),
+        {"host": "host9"},
+        "host",
+        "no VM runs on a host named 'host9'",
+    ),
+    (errors.NoResourcesError(), {}, "resources", "an event must name at least one VM"),
+    (
+        errors.DuplicateResourceError("vm1"),
+        {"name": "vm1"},
+        "resources",
+        "VM 'vm1' is named twice",
+    ),
+    (
+        errors.SeveralUpdateDomainsError([2, 0]),
+        {"domains": (0, 2)},
+        "resources",
+        (
+            "the VMs are in update domains 0, 2, and one event names VMs of one update domain:"
+            " schedule one event for each, or maintain the whole set"
+        ),
+    ),
+    (
+        errors.NotSpotError("vm1"),
+        {"name": "vm1"},
+        "resources",
+        "VM 'vm1' is not a Spot VM, and only Spot VMs are preempted",
+    ),
+    (
+        errors.SpotTerminateError("vm1"),
+        {"name": "vm1"},
+        "resources",
+        "VM 'vm1' is a Spot VM, and those get no terminate notification",
+    ),
     (
         errors.NoticeTooShortError(MINUTE, 15 * MINUTE),
         {"notice": MINUTE, "minimum": 15 * MINUTE},
-        "1m is below the minimum of 15m",
+        "notice",
+        (
+            "a notice of 1m is below the minimum of 15m for this type of event;"
+            " an emulator allows it if you ask for short notice"
+        ),
     ),
     (
         errors.NoticeTooLongError(16 * MINUTE, 15 * MINUTE),
         {"notice": 16 * MINUTE, "maximum": 15 * MINUTE},
-        "16m is above the maximum of 15m",
+        "notice",
+        "a notice of 16m is above the maximum of 15m",
     ),
-    (errors.ShortNoticeForbiddenError(), {}, "enforces the minimum notice"),
+    (
+        errors.ShortNoticeForbiddenError(),
+        {},
+        "short_notice",
+        "short notice is for emulators; this server enforces the minimum notice",
+    ),
     (
         errors.BadDurationError(-SECOND, 365 * DAY),
         {"duration": -SECOND, "longest": 365 * DAY},
-        "not between zero and 365 days",
+        "duration",
+        "a duration of -1s is not between zero and 365 days; omit it if it is unknown",
     ),
-    (errors.DescriptionTooLongError(2, 1), {"length": 2, "longest": 1}, "2 characters"),
-    (errors.TooManyUserEventsError(10), {"limit": 10}, "10 open user events"),
-    (errors.NotOwnResourceError(A), {"event_id": A}, A),
-    (errors.AlreadyStartedError(A), {"event_id": A}, A),
-    (errors.NotStartedError(A), {"event_id": A}, A),
-    (errors.ClosedEventError(A), {"event_id": A}, A),
-    (errors.UnknownTaskError("A/vm1"), {"key": "A/vm1"}, "no task A/vm1"),
-    (errors.TaskLostError("A/vm1", 2), {"key": "A/vm1", "attempt": 2}, "attempt 2 at task A/vm1"),
+    (
+        errors.DescriptionTooLongError(2, 1),
+        {"length": 2, "longest": 1},
+        "description",
+        "a description of 2 characters is longer than 1",
+    ),
+    (
+        errors.TooManyUserEventsError(10),
+        {"limit": 10},
+        "source",
+        "this scope has 10 open user events, which is its limit",
+    ),
+    (
+        errors.NotOwnResourceError(A),
+        {"event_id": A},
+        "event_id",
+        f"event {A} does not name this VM, and only a VM it names may approve it",
+    ),
+    (
+        errors.AlreadyStartedError(A),
+        {"event_id": A},
+        "event_id",
+        f"event {A} has started and can no longer be canceled",
+    ),
+    (
+        errors.NotStartedError(A),
+        {"event_id": A},
+        "event_id",
+        f"event {A} has not started; approve it, or wait for its NotBefore",
+    ),
+    (errors.ClosedEventError(A), {"event_id": A}, "event_id", f"event {A} is over"),
+    (
+        errors.UnknownTaskError("A/vm1"),
+        {"key": "A/vm1"},
+        "vm",
+        "there is no task A/vm1: its VM has no actuator, or its event is over",
+    ),
+    (
+        errors.TaskLostError("A/vm1", 2),
+        {"key": "A/vm1", "attempt": 2},
+        "attempt",
+        "attempt 2 at task A/vm1 is no longer the one under way",
+    ),
     (
         errors.TaskStateError("A/vm1", "Begun", "retried"),
         {"key": "A/vm1", "state": "Begun"},
-        "is Begun, so it can't be retried",
+        "vm",
+        "task A/vm1 is Begun, so it can't be retried",
     ),
     (
         errors.MaintenanceConflictError("web", {4, 0}),
         {"scope_id": "web", "domains": frozenset({0, 4})},
-        "'web' is under maintenance (update domain 0, 4)",
+        "scope",
+        (
+            "scope 'web' is under maintenance (update domain 0, 4), and only one update domain of a"
+            " set is maintained at a time: try again when that is over, or cancel it"
+        ),
     ),
-    (errors.NotMaintainableError("Preempt"), {"type": "Preempt"}, "not a Preempt"),
+    (
+        errors.NotMaintainableError("Preempt"),
+        {"type": "Preempt"},
+        "type",
+        "maintenance is a Freeze, a Reboot or a Redeploy, not a Preempt",
+    ),
 ]
 CASES = [pytest.param(*case, id=type(case[0]).__name__) for case in REFUSALS]
 
 
-@pytest.mark.parametrize(("refusal", "attributes", "words"), CASES)
+@pytest.mark.parametrize(("refusal", "attributes", "field", "message"), CASES)
 def test_a_refusal_names_what_it_refuses_and_carries_it(
-    refusal: RefusalError, attributes: dict[str, object], words: str
+    refusal: RefusalError, attributes: dict[str, object], field: str, message: str
 ) -> None:
-    assert words in str(refusal)
+    assert str(refusal) == message
     assert vars(refusal) == attributes
 
 
-@pytest.mark.parametrize(("refusal", "attributes", "words"), CASES)
+@pytest.mark.parametrize(("refusal", "attributes", "field", "message"), CASES)
 def test_a_refusal_is_a_sentence_that_can_stand_after_a_colon(
-    refusal: RefusalError, attributes: dict[str, object], words: str
+    refusal: RefusalError, attributes: dict[str, object], field: str, message: str
 ) -> None:
-    message = str(refusal)
-
     assert message[0].islower() or message.startswith(("VM ", "'"))
     assert not message.endswith(".")
     assert "  " not in message
 
 
-@pytest.mark.parametrize(("refusal", "attributes", "words"), CASES)
+@pytest.mark.parametrize(("refusal", "attributes", "field", "message"), CASES)
 def test_a_refusal_says_which_part_of_the_request_is_at_fault(
-    refusal: RefusalError, attributes: dict[str, object], words: str
+    refusal: RefusalError, attributes: dict[str, object], field: str, message: str
 ) -> None:
-    assert refusal.field
+    assert refusal.field == field
 
 
 def test_no_refusal_is_left_out_of_these_tests() -> None:
@@ -92,7 +179,7 @@ def test_no_refusal_is_left_out_of_these_tests() -> None:
         if issubclass(each, RefusalError) and each is not RefusalError
     }
 
-    assert {type(refusal) for refusal, _, _ in REFUSALS} == declared
+    assert {type(refusal) for refusal, *_ in REFUSALS} == declared
 
 
 def test_a_foreign_id_and_one_that_never_was_are_refused_in_the_same_words() -> None:
@@ -105,6 +192,17 @@ def test_the_conflict_without_update_domains_reads_as_well() -> None:
 
     assert str(refusal).startswith("scope 'web' is under maintenance, and only one")
     assert refusal.domains == frozenset()
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(100, False), (101, True)])
+def test_a_client_that_sends_a_book_for_an_id_gets_a_line_back(length: int, is_cut: bool) -> None:
+    text = "x" * length
+
+    refusal = errors.InvalidIdError(text)
+
+    shown = f"{'x' * 100}…" if is_cut else text
+    assert str(refusal).startswith(f"'{shown}' is not an event id")
+    assert refusal.text == text
 
 
 def test_a_refusal_names_the_part_of_the_request_as_its_caller_does() -> None:

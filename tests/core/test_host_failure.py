@@ -26,13 +26,13 @@ from forewarned.core.model import (
     document,
 )
 from forewarned.core.rules import Rules
+from forewarned.core.transitions import Started
 from tests.builders import DAY, MINUTE, NOON, SECOND, A, B, a_resource, a_scope, an_event, event_id
 from tests.core.builders_core import (
     AZURE,
     a_plan,
     approved,
     fresh_ids,
-    names_of_facts,
     with_status,
 )
 
@@ -67,10 +67,12 @@ def test_the_failure_of_a_host_is_a_redeploy_that_has_started_already() -> None:
     assert event.source is EventSource.PLATFORM
     assert event.start_cause is StartCause.HOST_FAILURE
     assert event.not_before is None
-    assert event.started_at == NOON
+    assert event.started_at == event.created_at == NOON
     assert event.resources == ("vm1", "vm2")
     assert event.description == "It broke."
-    assert names_of_facts(change) == ["Started"]
+    assert change.transitions == (
+        Started(scope_id=scope.id, at=NOON, event=event, cause=StartCause.HOST_FAILURE),
+    )
     assert change.scope.incarnation == scope.incarnation + 1
 
 

@@ -1,15 +1,17 @@
 """The incarnation is a promise: same number, same events."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from forewarned.core import lifecycle
-from forewarned.core.change import Change
-from forewarned.core.ids import ResourceName
-from forewarned.core.model import EventStatus, Scope, document
+from forewarned.core.change import Change, published, with_event
+from forewarned.core.ids import MaintenanceId, ResourceName
+from forewarned.core.model import EventStatus, Scope, StartCause, document
 from tests.builders import HOUR, NOON, OPERATOR, A, B, C, a_resource, a_scope, an_event
-from tests.core.builders_core import AZURE, EARLY, a_plan, approved, shown
+from tests.core.builders_core import APPROVAL, AZURE, EARLY, a_plan, approved, shown
 
 STARTED = EventStatus.STARTED
 RESOURCES = [a_resource("vm1"), a_resource("vm2")]
@@ -87,6 +89,25 @@ def test_a_change_that_nobody_can_see_leaves_the_incarnation_alone(
 
     assert shown(change.scope) == shown(SCOPE)
     assert change.scope.incarnation == 5
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"approval": APPROVAL},
+        {"maintenance": MaintenanceId("work2")},
+        {"started_at": NOON + HOUR},
+        {"start_cause": StartCause.POLICY},
+    ],
+    ids=lambda hidden: next(iter(hidden)),
+)
+def test_what_no_document_shows_of_an_event_never_moves_the_incarnation(
+    hidden: dict[str, Any],
+) -> None:
+    """I6."""
+    after = with_event(SCOPE, replace(SCOPE.events[C], **hidden))
+
+    assert published(SCOPE, Change(scope=after)).scope.incarnation == SCOPE.incarnation
 
 
 def test_an_event_that_is_never_shown_never_moves_the_incarnation() -> None:

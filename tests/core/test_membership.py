@@ -26,6 +26,16 @@ def test_a_planned_vm_that_is_missing_joins_as_it_is_planned() -> None:
     assert change.transitions == (ResourceAdded(scope_id=scope.id, at=NOON, resource=VM2),)
 
 
+def test_several_vms_join_and_change_in_one_plan() -> None:
+    scope = a_scope(resources=[a_resource("vm1")])
+    wanted = [a_resource("vm2"), a_resource("vm3"), a_resource("vm1", priority=Priority.SPOT)]
+
+    change = membership.enroll(scope, a_scope(resources=wanted), now=NOON)
+
+    assert set(change.scope.resources.values()) == set(wanted)
+    assert names_of_facts(change) == ["ResourceAdded", "ResourceAdded", "ResourceChanged"]
+
+
 def test_a_vm_whose_model_differs_is_brought_to_the_plan() -> None:
     scope = a_scope(resources=[a_resource("vm1", terminate_notice=5 * MINUTE)])
     wanted = a_resource("vm1", terminate_notice=9 * MINUTE, priority=Priority.SPOT)
@@ -118,15 +128,28 @@ def test_a_vm_that_is_made_anew_is_not_in_the_events_of_the_one_that_is_gone() -
     )
     assert change.scope.incarnation == scope.incarnation + 1
     assert names_of_facts(change) == ["ResourceAdded", "Completed", "Narrowed"]
+    assert {fact.at for fact in change.transitions} == {NOON}
+
+
+def test_what_falls_due_as_a_vm_is_made_anew_starts_then() -> None:
+    """I20."""
+    scope = a_scope(
+        an_event(A, resources=["vm1", "vm2"], not_before=NOON), resources=[a_resource("vm2")]
+    )
+
+    change = membership.enroll(scope, a_scope(resources=[a_resource("vm1")]), now=NOON)
+
+    assert change.scope.events[A].started_at == NOON
+    assert names_of_facts(change) == ["ResourceAdded", "Narrowed", "Started"]
 
 
 def test_a_vm_is_where_it_was_found() -> None:
-    scope = a_scope(resources=[a_resource("vm1", host="hv-a")])
+    scope = a_scope(resources=[a_resource("vm1", host="hv-a"), a_resource("vm2", host="hv-a")])
 
-    moved = membership.move(scope, ResourceName("vm1"), HostName("hv-b"), now=NOON)
+    moved = membership.move(scope, VM1, HostName("hv-b"), now=NOON)
 
-    assert moved.scope.resources[ResourceName("vm1")].host == "hv-b"
-    assert names_of_facts(moved) == ["ResourceChanged"]
+    assert {vm.name: vm.host for vm in moved.scope.resources.values()} == {VM1: "hv-b", VM2: "hv-a"}
+    assert moved.transitions == (ResourceChanged(scope_id=scope.id, at=NOON, resource=VM1),)
 
 
 @pytest.mark.parametrize(("vm", "host"), [("vm1", "hv-a"), ("vm9", "hv-b")])

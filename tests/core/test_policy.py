@@ -4,6 +4,7 @@ import pytest
 
 from forewarned.core import lifecycle
 from forewarned.core.model import (
+    Approval,
     EventSource,
     EventStatus,
     EventType,
@@ -57,8 +58,7 @@ def test_an_event_approved_by_policy_is_born_started_and_shown() -> None:
     assert event.start_cause is StartCause.POLICY
     assert event.not_before is None
     assert event.started_at == NOON
-    assert event.approval is not None
-    assert event.approval.by == "policy"
+    assert event.approval == Approval(by="policy", at=NOON, by_policy=True)
     assert names_of_facts(change) == ["Started"]
 
 

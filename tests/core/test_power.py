@@ -18,7 +18,7 @@ from forewarned.core.model import (
 )
 from forewarned.core.transitions import PowerChanged, cause
 from tests.builders import NOON, A, B, a_resource, a_scope, an_event
-from tests.core.builders_core import AZURE, EARLY, a_plan
+from tests.core.builders_core import AZURE, EARLY, a_plan, facts
 
 VM1, VM2 = ResourceName("vm1"), ResourceName("vm2")
 RUNNING, STOPPED = ResourceState.RUNNING, ResourceState.STOPPED
@@ -37,9 +37,18 @@ def test_a_vm_is_brought_to_a_state_and_one_that_is_in_it_stays(
 
     assert change.scope.resources[VM1].state is after
     assert change.scope.resources[VM2].state is RUNNING
-    assert [(type(f), cause(f)) for f in change.transitions] == (
-        [] if before is after else [(PowerChanged, after)]
-    )
+    told = PowerChanged(scope_id=scope.id, at=NOON, resource=VM1, state=after)
+    assert change.transitions == (() if before is after else (told,))
+    assert [cause(fact) for fact in change.transitions] == [after for _ in change.transitions]
+
+
+def test_vms_that_are_in_the_state_already_keep_no_other_from_it() -> None:
+    scope = a_scope(resources=[a_resource("vm1", state=STOPPED), a_resource("vm2")])
+
+    change = power.switch(scope, [VM1, VM2], STOPPED, now=NOON)
+
+    assert {vm.state for vm in change.scope.resources.values()} == {STOPPED}
+    assert [fact.resource for fact in facts(change, PowerChanged)] == [VM2]
 
 
 def test_a_vm_that_an_event_interrupts_is_left_to_the_event() -> None:

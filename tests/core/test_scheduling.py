@@ -156,33 +156,49 @@ FLEET = a_scope(
 
 
 @pytest.mark.parametrize(
-    ("plan", "refusal"),
+    ("plan", "refusal", "words"),
     [
-        pytest.param(a_plan(B, resources=[]), NoResourcesError, id="no VM"),
-        pytest.param(a_plan(B, resources=["vm9"]), UnknownResourceError, id="unknown VM"),
-        pytest.param(a_plan(B, resources=["vm1", "VM1"]), DuplicateResourceError, id="VM twice"),
-        pytest.param(a_plan(A), DuplicateEventError, id="id of an open event"),
+        pytest.param(a_plan(B, resources=[]), NoResourcesError, "at least one", id="no VM"),
+        pytest.param(a_plan(B, resources=["vm9"]), UnknownResourceError, "'vm9'", id="unknown VM"),
         pytest.param(
-            a_plan(B, resources=["vm1", "vm2"]), SeveralUpdateDomainsError, id="two update domains"
+            a_plan(B, resources=["vm1", "VM1"]), DuplicateResourceError, "'VM1'", id="VM twice"
         ),
-        pytest.param(a_plan(B, duration=-SECOND), BadDurationError, id="negative duration"),
+        pytest.param(a_plan(A), DuplicateEventError, A, id="id of an open event"),
         pytest.param(
-            a_plan(B, duration=365 * DAY + SECOND), BadDurationError, id="duration above a year"
+            a_plan(B, resources=["vm1", "vm2"]),
+            SeveralUpdateDomainsError,
+            "0, 1",
+            id="two update domains",
+        ),
+        pytest.param(a_plan(B, duration=-SECOND), BadDurationError, "-1s", id="negative duration"),
+        pytest.param(
+            a_plan(B, duration=365 * DAY + SECOND),
+            BadDurationError,
+            "365 days",
+            id="duration above a year",
         ),
         pytest.param(
-            a_plan(B, description="x" * 1001), DescriptionTooLongError, id="too long a description"
+            a_plan(B, description="x" * 1001),
+            DescriptionTooLongError,
+            "1001",
+            id="too long a description",
         ),
-        pytest.param(a_plan(B, type=EventType.PREEMPT), NotSpotError, id="Preempt of a regular VM"),
+        pytest.param(
+            a_plan(B, type=EventType.PREEMPT), NotSpotError, "'vm1'", id="Preempt of a regular VM"
+        ),
         pytest.param(
             a_plan(B, type=EventType.TERMINATE, resources=["spot"]),
             SpotTerminateError,
+            "'spot'",
             id="Terminate of a Spot VM",
         ),
-        pytest.param(a_plan(B, notice=MINUTE), NoticeTooShortError, id="too little notice"),
+        pytest.param(a_plan(B, notice=MINUTE), NoticeTooShortError, "1m", id="too little notice"),
     ],
 )
-def test_a_plan_that_breaks_a_rule_is_refused(plan: Plan, refusal: type[RefusalError]) -> None:
-    with pytest.raises(refusal):
+def test_a_plan_that_breaks_a_rule_is_refused_and_the_refusal_names_what_breaks_it(
+    plan: Plan, refusal: type[RefusalError], words: str
+) -> None:
+    with pytest.raises(refusal, match=words):
         lifecycle.schedule(FLEET, plan, rules=AZURE, now=NOON)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from forewarned.core import lifecycle, maintenance
-from forewarned.core.change import Change
+from forewarned.core import lifecycle, maintenance, power
+from forewarned.core.change import Change, with_event
 from forewarned.core.errors import (
     BadDurationError,
     MaintenanceConflictError,
@@ -11,7 +11,7 @@ from forewarned.core.errors import (
     NoticeTooShortError,
     NotMaintainableError,
 )
-from forewarned.core.ids import EventId, HostName, ResourceName
+from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName
 from forewarned.core.maintenance import Maintenance
 from forewarned.core.model import (
     EventSource,
@@ -22,8 +22,8 @@ from forewarned.core.model import (
     StartCause,
     document,
 )
-from forewarned.core.transitions import MaintenancePlanned, Scheduled, Started
-from tests.builders import HOUR, MINUTE, NOON, SECOND, A, a_resource, a_scope, an_event, event_id
+from forewarned.core.transitions import Canceled, MaintenancePlanned, Scheduled, Started
+from tests.builders import HOUR, MINUTE, NOON, SECOND, A, B, a_resource, a_scope, an_event, event_id
 from tests.core.builders_core import (
     AZURE,
     EMULATOR,
@@ -79,6 +79,7 @@ def test_work_on_a_set_is_announced_to_its_first_update_domain_alone() -> None:
     assert event.not_before == NOON + 15 * MINUTE
     assert event.duration == 9 * SECOND
     assert event.description == "Host server …"
+    assert event.created_at == NOON
 
 
 def test_what_is_planned_for_the_other_update_domains_is_on_record() -> None:
@@ -158,7 +159,22 @@ def test_canceling_the_open_event_calls_all_of_the_work_off() -> None:
 
     assert change.scope.events == {}
     assert change.scope.rounds is None
-    assert names_of_facts(change) == ["Canceled"]
+    [fact] = facts(change, Canceled)
+    assert (fact.reason, fact.at) == ("not today", NOON + MINUTE)
+    assert change.transitions == (fact,)
+
+
+def test_calling_off_one_work_leaves_every_other_alone() -> None:
+    """I19."""
+    scope = maintained(a_set()).scope
+    others = [an_event(A, maintenance="work2"), an_event(B)]
+    for other in others:
+        scope = with_event(scope, other)
+
+    change = lifecycle.call_off(scope, MaintenanceId("work2"), reason="", now=NOON + MINUTE)
+
+    assert set(change.scope.events) == {ONE, B}
+    assert change.scope.rounds == scope.rounds
 
 
 def test_canceling_in_the_middle_leaves_what_is_done_and_calls_off_the_rest() -> None:
@@ -177,6 +193,16 @@ def test_an_update_domain_whose_vms_are_gone_is_passed_over() -> None:
     change = carried_out(scope, ONE)
 
     assert set(change.scope.events) == {THREE}
+
+
+def test_a_vm_that_went_down_since_is_left_out_of_its_round() -> None:
+    scope = maintained(a_scope(resources=[*RESOURCES, a_resource("vm5", update_domain=1)])).scope
+    scope = power.switch(scope, [ResourceName("vm5")], ResourceState.DEALLOCATED, now=NOON).scope
+
+    change = carried_out(scope, ONE)
+
+    assert change.scope.events[TWO].resources == ("vm2",)
+    assert change.scope.events[TWO].created_at == NOON + HOUR
 
 
 def test_when_the_only_vm_of_the_open_event_is_removed_the_next_update_domain_has_its_turn() -> (
@@ -214,6 +240,7 @@ def test_a_set_under_work_takes_no_second_work() -> None:
     with pytest.raises(MaintenanceConflictError) as refused:
         maintained(scope, some_work("work2"))
 
+    assert refused.value.scope_id == scope.id
     assert refused.value.domains == {0, 1, 4}
 
 

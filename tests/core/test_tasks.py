@@ -60,6 +60,12 @@ def test_a_vm_that_is_gone_has_no_task() -> None:
     assert [vm.name for vm, _ in tasks.opened(started(), gone, rack1)] == [VM2]
 
 
+def test_vms_without_an_actuator_keep_no_other_from_its_task() -> None:
+    found = tasks.opened(started(), SCOPE, lambda vm: "rack1" if vm.name == VM2 else "")
+
+    assert list(found) == [(SCOPE.resources[VM2], "rack1")]
+
+
 def test_where_operators_do_the_work_there_are_no_tasks() -> None:
     assert list(tasks.opened(started(), SCOPE, tasks.by_operators)) == []
 
@@ -68,8 +74,37 @@ def test_nobody_claims_what_is_simulated() -> None:
     begun = tasks.simulated(STARTED, a_resource("vm1"), ScopeId("scope1"), TaskState.BEGUN)
 
     assert tasks.claimable_when_new(SIMULATED, now=NOON) is None
-    assert (begun.key, begun.claimable_at) == (f"{A}/vm1", None)
-    assert (begun.attempt, begun.begun_at) == (1, STARTED.started_at)
+    assert begun.key == f"{A}/vm1"
+    assert begun == Task(
+        event_id=A,
+        vm=VM1,
+        scope_id=ScopeId("scope1"),
+        type=EventType.FREEZE,
+        host=HostName("host1"),
+        actuator=SIMULATED,
+        state=TaskState.BEGUN,
+        attempt=1,
+        holder=SIMULATED,
+        claimable_at=None,
+        begun_at=STARTED.started_at,
+        ended_at=None,
+    )
+
+
+def test_what_is_simulated_can_have_ended_with_its_event() -> None:
+    over = tasks.simulated(
+        STARTED, a_resource("vm1"), ScopeId("scope1"), TaskState.DONE, ended_at=NOON
+    )
+
+    assert (over.state, over.ended_at) == (TaskState.DONE, NOON)
+
+
+def test_a_task_that_is_new_waits_and_nobody_has_looked_at_its_vm() -> None:
+    task = a_task()
+
+    assert (task.state, task.attempt, task.holder) == (TaskState.WAITING, 0, "")
+    assert (task.before, task.after, task.error) == ("", "", "")
+    assert (task.begun_at, task.ended_at, task.is_over) == (None, None, False)
 
 
 # --- claims --------------------------------------------------------------------------------------
@@ -80,8 +115,10 @@ def test_each_claim_is_the_next_attempt_and_has_a_lease() -> None:
     first = tasks.claimed(a_task(), holder="one", now=NOON)
     second = tasks.claimed(first, holder="two", now=NOON + MINUTE)
 
-    assert (first.state, first.attempt, first.holder) == (TaskState.CLAIMED, 1, "one")
-    assert first.claimable_at == NOON + LEASE
+    assert timedelta(seconds=30) == LEASE
+    assert first == replace(
+        a_task(), state=TaskState.CLAIMED, attempt=1, holder="one", claimable_at=NOON + LEASE
+    )
     assert (second.attempt, second.holder) == (2, "two")
     assert second.claimable_at == NOON + MINUTE + LEASE
 
@@ -95,15 +132,37 @@ def test_what_was_begun_stays_begun_for_the_next_holder() -> None:
 
     assert (taken_over.state, taken_over.before) == (TaskState.BEGUN, '{"host":"hv-a"}')
     assert (again.before, again.begun_at) == ('{"host":"hv-a"}', NOON)
+    assert again.claimable_at == NOON + MINUTE + LEASE
+
+
+def test_what_begins_is_on_record_with_the_vm_as_it_was_found_and_a_new_lease() -> None:
+    """I22."""
+    task = tasks.claimed(a_task(), holder="one", now=NOON)
+
+    begun = tasks.begun(task, before='{"host":"hv-a"}', now=NOON + MINUTE)
+
+    assert begun == replace(
+        task,
+        state=TaskState.BEGUN,
+        before='{"host":"hv-a"}',
+        begun_at=NOON + MINUTE,
+        claimable_at=NOON + MINUTE + LEASE,
+    )
 
 
 def test_a_report_of_an_earlier_attempt_is_refused() -> None:
     """I22."""
     task = tasks.claimed(under_way(), holder="two", now=NOON)
 
-    with pytest.raises(TaskLostError):
+    with pytest.raises(TaskLostError) as refused:
         tasks.refuse_lost(task, 1)
     tasks.refuse_lost(task, 2)
+
+    assert (refused.value.key, refused.value.attempt) == (f"{A}/vm1", 1)
+
+
+def test_a_report_on_what_was_claimed_and_not_begun_is_taken() -> None:
+    tasks.refuse_lost(tasks.claimed(a_task(), holder="one", now=NOON), 1)
 
 
 @pytest.mark.parametrize(
@@ -122,10 +181,29 @@ def test_a_report_on_a_task_that_ended_with_its_event_is_refused() -> None:
 
 
 def test_a_lease_that_is_renewed_lasts_longer() -> None:
-    assert tasks.renewed(under_way(), now=NOON + MINUTE).claimable_at == NOON + MINUTE + LEASE
+    task = replace(under_way(), after="a third is done")
+
+    later = NOON + MINUTE + LEASE
+    assert tasks.renewed(task, now=NOON + MINUTE) == replace(task, claimable_at=later)
+    assert tasks.renewed(task, now=NOON + MINUTE, after="half is done") == replace(
+        task, claimable_at=later, after="half is done"
+    )
 
 
 # --- ends ----------------------------------------------------------------------------------------
+
+
+def test_what_is_carried_out_has_no_error_left_and_is_claimed_by_no_one() -> None:
+    """I22."""
+    task = replace(under_way(), error="no route")
+    over = replace(task, after='{"host":"hv-b"}', claimable_at=None, error="")
+
+    done = tasks.done(task, after='{"host":"hv-b"}')
+    returning = tasks.returning(task, after='{"host":"hv-b"}')
+
+    assert done == replace(over, state=TaskState.DONE)
+    assert returning == replace(over, state=TaskState.RETURNING)
+    assert (done.is_over, returning.is_over) == (True, False)
 
 
 def test_a_vm_that_runs_unharmed_where_it_was_has_failed_and_any_other_is_stuck() -> None:
@@ -135,6 +213,15 @@ def test_a_vm_that_runs_unharmed_where_it_was_has_failed_and_any_other_is_stuck(
     assert (failed.state, failed.error, failed.begun_at) == (TaskState.FAILED, "no room", None)
     assert (stuck.state, stuck.after, stuck.begun_at) == (TaskState.STUCK, "{}", NOON)
     assert failed.claimable_at is stuck.claimable_at is None
+    assert stuck.error == "the host does not answer"
+    assert (failed.is_over, stuck.is_over) == (True, False)
+
+
+def test_a_vm_that_may_be_harmed_stays_interrupted_while_it_is_tried_again() -> None:
+    """I22."""
+    waiting = tasks.failed(under_way(), replace(HARMED, retry=True), after="{}", now=NOON)
+
+    assert (waiting.state, waiting.begun_at, waiting.after) == (TaskState.WAITING, NOON, "{}")
 
 
 @pytest.mark.parametrize(
@@ -156,10 +243,22 @@ def test_an_operator_retries_what_is_stuck_and_skips_what_is_not_over() -> None:
 
     assert (retried.state, retried.claimable_at) == (TaskState.WAITING, NOON + MINUTE)
     assert (skipped.state, skipped.is_over) == (TaskState.SKIPPED, True)
-    with pytest.raises(TaskStateError, match="Begun, so it can't be retried"):
+    assert tasks.skipped(a_task()) == replace(a_task(), state=TaskState.SKIPPED, claimable_at=None)
+    with pytest.raises(TaskStateError, match=f"^task {A}/vm1 is Begun, so it can't be retried"):
         tasks.retried(under_way(), now=NOON)
-    with pytest.raises(TaskStateError, match="Skipped, so it can't be skipped"):
+    with pytest.raises(TaskStateError, match=f"^task {A}/vm1 is Skipped, so it can't be skipped"):
         tasks.skipped(skipped)
+
+
+@pytest.mark.parametrize("state", TaskState)
+def test_only_what_has_failed_or_is_stuck_is_retried(state: TaskState) -> None:
+    task = replace(under_way(), state=state)
+
+    if state in {TaskState.FAILED, TaskState.STUCK}:
+        assert tasks.retried(task, now=NOON).state is TaskState.WAITING
+    else:
+        with pytest.raises(TaskStateError):
+            tasks.retried(task, now=NOON)
 
 
 # --- what they come to ---------------------------------------------------------------------------
@@ -188,4 +287,12 @@ def test_an_event_that_was_not_carried_out_says_on_which_vms_and_why() -> None:
     assert both == Outcome(spared=(VM2,), reason="not carried out: vm2: no room")
     assert tasks.outcome(alone, [failed]) == Outcome(
         spared=(VM2,), reason="not carried out: no room"
+    )
+
+
+def test_an_event_that_was_carried_out_nowhere_names_each_vm_with_its_cause() -> None:
+    failed = [tasks.failed(under_way(vm), UNHARMED, after="", now=NOON) for vm in (VM1, VM2)]
+
+    assert tasks.outcome(STARTED, failed) == Outcome(
+        spared=(VM1, VM2), reason="not carried out: vm1: no room; vm2: no room"
     )

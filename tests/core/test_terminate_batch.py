@@ -183,6 +183,19 @@ def test_an_operation_on_an_inactive_scope_does_not_wait_for_pending_deletes() -
     assert with_status(change.scope, STARTED) == {TWO}
 
 
+def test_a_terminate_never_waits_for_itself() -> None:
+    scope = a_scope(a_terminate(1), a_terminate(2))
+
+    assert starting.blockers(scope.events[ONE], scope, now=EARLY) == (scope.events[TWO],)
+
+
+def test_a_terminate_that_has_started_waits_for_nothing() -> None:
+    begun = an_event(ONE, type=EventType.TERMINATE, status=STARTED)
+    scope = a_scope(begun, a_terminate(2))
+
+    assert starting.blockers(begun, scope, now=EARLY) == ()
+
+
 def test_a_batch_of_a_hundred_half_approved_with_one_timeout() -> None:
     """F14, I17: the unapproved half holds the approved half back, until time or consent."""
     first = a_terminate(1, not_before=NOON)

@@ -255,7 +255,9 @@ def _is_elsewhere(before: Sighting, seen: Sighting) -> bool:
 
 
 def _is_in_place(before: Sighting, seen: Sighting) -> bool:
-    return bool(before.host and seen.host) and same_name(before.host or "", seen.host or "")
+    if not before.host or not seen.host:
+        return False
+    return same_name(before.host, seen.host)
 
 
 def _has_other_witness(before: Sighting, seen: Sighting) -> bool:

@@ -38,7 +38,7 @@ LONGEST_WAIT: Final = 60.0
 """Seconds of a long poll: shorter than what routers take for a dead connection."""
 _EVENTS: Final = "/metadata/scheduledevents"
 _INSTANCE: Final = "/metadata/instance"
-_VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", flags=re.ASCII)
+_VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PASSING: Final = {408, 425, 429}
 _GONE: Final = 410
 _NOT_MODIFIED: Final = 304
