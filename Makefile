@@ -1,7 +1,7 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
 .PHONY: help venv az run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
-	bench-smoke crash-points fuzz deb dist docs mutants screenshots simulate constraints clean FORCE
+	bench-smoke crash-points fuzz deb dist docs mutants mutants-by-machine screenshots simulate constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -25,7 +25,7 @@ STALE_AZ := FORCE
 endif
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
 .venv/.server: constraints/server.txt pyproject.toml $(STALE)
 	@$(PYTHON) tools/environment.py server
@@ -136,6 +136,9 @@ screenshots: .venv/.dev ## take the pictures of the console anew, light and dark
 
 mutants: .venv/.dev ## prove that the tests catch small wrong edits
 	$(BIN)/python -m tools.mutants $(ARGS)
+
+mutants-by-machine: .venv/.dev ## make every small wrong edit of the rules; ARGS="--module core/notice.py" for one module
+	$(BIN)/python -m tools.mutants.machine $(ARGS)
 
 crash-points: .venv/.dev ## kill, fill the disk and break it at every call that writes; flags in ARGS="--subject journal"
 	@$(BIN)/python -m tools.crash_points $(ARGS)

@@ -5,22 +5,19 @@ from dataclasses import replace
 import pytest
 
 from forewarned.core.change import Change
-from forewarned.core.ids import ScopeId
-from forewarned.core.model import EventStatus, EventType, Resource, ResourceState, Scope
+from forewarned.core.model import EventStatus, Resource, ResourceState, Scope
 from forewarned.core.transitions import (
     Activated,
     Approved,
     Canceled,
     Completed,
-    ResourceAdded,
     Scheduled,
 )
 from forewarned.service.errors import NameTakenError
-from forewarned.service.listings import HistoryRow
 from forewarned.service.records import EventRecord
 from forewarned.storage import diff
 from forewarned.storage.errors import VanishedEventError
-from tests.builders import MINUTE, NOON, OPERATOR, A, B, C, a_resource, a_scope, an_event
+from tests.builders import MINUTE, NOON, A, B, C, a_resource, a_scope, an_event
 
 VM1, VM2, VM3 = (a_resource(name) for name in ("vm1", "vm2", "vm3"))
 STARTED = an_event(A, status=EventStatus.STARTED)
@@ -222,62 +219,3 @@ def test_a_scope_is_created_without_vms_and_without_events(inhabited: Scope) -> 
         diff.refuse_inhabited(inhabited)
 
     diff.refuse_inhabited(a_scope(resources=[]))
-
-
-# --- history -------------------------------------------------------------------------------------
-
-
-def test_every_fact_is_one_row_of_history_with_the_next_number() -> None:
-    """I29."""
-    scope = a_scope(an_event(A, resources=["vm1", "vm2"], type=EventType.FREEZE))
-    off = replace(scope.events[A], status=EventStatus.CANCELED)
-    facts = (
-        Canceled(scope_id=scope.id, at=NOON, event=off, reason="not today"),
-        ResourceAdded(scope_id=scope.id, at=NOON + MINUTE, resource=VM3.name),
-    )
-
-    rows = list(diff.history(facts, by=OPERATOR, after=7))
-
-    assert rows == [
-        HistoryRow(
-            id=8,
-            at=NOON,
-            actor="operator",
-            address="127.0.0.1",
-            action="canceled",
-            scope_id=scope.id,
-            event_id=A,
-            event_type=EventType.FREEZE,
-            resources=(VM1.name, VM2.name),
-            cause="not today",
-        ),
-        HistoryRow(
-            id=9,
-            at=NOON + MINUTE,
-            actor="operator",
-            address="127.0.0.1",
-            action="resource_added",
-            scope_id=scope.id,
-            event_id=None,
-            event_type=None,
-            resources=(VM3.name,),
-            cause="",
-        ),
-    ]
-
-
-def test_what_concerns_no_scope_is_a_row_of_history_too() -> None:
-    row = diff.remark("clock_set", at=NOON, by=OPERATOR, cause="to noon", after=7)
-
-    assert row == HistoryRow(
-        id=8,
-        at=NOON,
-        actor="operator",
-        address="127.0.0.1",
-        action="clock_set",
-        scope_id=ScopeId(""),
-        event_id=None,
-        event_type=None,
-        resources=(),
-        cause="to noon",
-    )

@@ -1,0 +1,143 @@
+"""Processes that are split off this one, each with limits to what it may take."""
+
+import os
+import resource
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, Final, Generic, TypeVar
+
+Tag = TypeVar("Tag")
+Result = TypeVar("Result")
+
+_MEMORY: Final = 4 * 2**30
+_TO_BEGIN: Final = 30.0
+"""Seconds of the processor until the work sets a limit of its own, as a process has one timer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The process ended without a result: it took too long, or died."""
+
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The work could not be done, which says nothing about its subject."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(Generic[Tag, Result]):
+    tag: Tag
+    work: Callable[[], Result]
+    seconds: float
+    """What it usually takes; far more counts as hanging."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Running(Generic[Tag]):
+    tag: Tag
+    pid: int
+    deadline: float
+
+
+def messages(work: Callable[[Connection], None]) -> Iterator[Any]:
+    """What the work sends, from a process of its own."""
+    pid, pipe = _split_off(work)
+    try:
+        while True:
+            yield pipe.recv()
+    except EOFError:
+        pass
+    finally:
+        pipe.close()
+        _kill(pid)
+
+
+def results(
+    jobs: Iterable[Job[Tag, Result]], *, parallel: int
+) -> Iterator[tuple[Tag, Result | Ended | Broken]]:
+    """Each job's result, as they come."""
+    waiting = iter(jobs)
+    running: dict[Connection, _Running[Tag]] = {}
+    while True:
+        while len(running) < parallel and (job := next(waiting, None)) is not None:
+            pid, pipe = _split_off(lambda writer, job=job: _work(job, writer))  # type: ignore[misc]
+            deadline = time.monotonic() + 20 + 4 * job.seconds
+            running[pipe] = _Running(tag=job.tag, pid=pid, deadline=deadline)
+        if not running:
+            return
+        soonest = min(each.deadline for each in running.values())
+        ready = set(wait(list(running), timeout=max(0.0, soonest - time.monotonic())))
+        for pipe, each in list(running.items()):
+            if pipe not in ready and time.monotonic() < each.deadline:
+                continue
+            del running[pipe]
+            yield each.tag, _end(pipe, each)
+
+
+def _split_off(work: Callable[[Connection], None]) -> tuple[int, Connection]:
+    """Run it in a process of its own, without output; it ends when the work does."""
+    reader, writer = Pipe(duplex=False)
+    pid = os.fork()
+    if pid:
+        writer.close()
+        return pid, reader
+    try:
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        work(writer)
+    finally:
+        # What this process has inherited is not its own to clean up.
+        os._exit(0)
+
+
+def _work(job: Job[Tag, Result], writer: Connection) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    # Not to Python, which an edit may keep from looking after signals.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, _TO_BEGIN)
+    result: Result | Broken
+    try:
+        result = job.work()
+    except Exception:  # noqa: BLE001 - it is passed on
+        result = Broken(traceback.format_exc())
+    writer.send(result)
+
+
+def _end(pipe: Connection, running: _Running[Tag]) -> Result | Ended | Broken:
+    try:
+        if not pipe.poll():
+            return Ended("it hangs")
+        return pipe.recv()  # type: ignore[no-any-return]  # what `_work` has sent
+    except EOFError:
+        how = "it runs on" if _reap(running.pid) == signal.SIGPROF else "the process died"
+        return Ended(how)
+    finally:
+        pipe.close()
+        _kill(running.pid)
+
+
+def _kill(pid: int) -> None:
+    """With all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    _reap(pid)
+
+
+def _reap(pid: int) -> int:
+    """The signal that ended it, if one did."""
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError:
+        return 0
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
