@@ -89,6 +89,15 @@ def test_vms_are_removed_added_and_changed_and_all_others_are_left_alone() -> No
     assert found.order == ()
 
 
+def test_a_vm_that_changes_among_others_that_stay_is_all_that_is_written() -> None:
+    stopped = replace(VM2, state=ResourceState.STOPPED)
+
+    found = delta(a_scope(resources=[VM1, VM2]), a_scope(resources=[replace(VM1), stopped]))
+
+    assert (found.removed, found.added, found.changed) == ((), (), (stopped,))
+    assert found.order == ()
+
+
 @pytest.mark.parametrize(
     "after", [[VM2, VM1], [VM3, VM1, VM2], [VM1, VM3, VM2]], ids=["turned", "first", "between"]
 )

@@ -52,7 +52,11 @@ TARGETS: Final = (
     Target(modules=("storage/diff.py",), tests=("tests/storage/test_diff.py",)),
     Target(
         modules=("agent/plan.py", "agent/model.py", "agent/overlaps.py"),
-        tests=("tests/agent/test_plan.py", "tests/agent/test_surroundings.py"),
+        tests=(
+            "tests/agent/test_plan.py",
+            "tests/agent/test_model.py",
+            "tests/agent/test_surroundings.py",
+        ),
     ),
     Target(
         modules=("actuators/decision.py", "actuators/attempt.py"),
