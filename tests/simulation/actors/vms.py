@@ -100,6 +100,15 @@ class SimulatedVm:
         self.world.later(delay, self.nudged.set)
 
     async def poll(self) -> Shown | None:
+        """Some ask again at once, and their balancer sends them to another node."""
+        shown = await self._poll()
+        is_sent_on = self.world.weather.balancing is Balancing.ANY
+        if shown is not None and is_sent_on and self.world.weather.rarely(0.3):
+            self.node = self.world.network.any_node()
+            shown = await self._poll() or shown
+        return shown
+
+    async def _poll(self) -> Shown | None:
         world = self.world
         may_move = world.weather.balancing is Balancing.ANY and world.weather.rarely(0.2)
         if may_move or not self.node.is_serving:
