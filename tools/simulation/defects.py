@@ -83,9 +83,9 @@ DEFECTS: Final = (
     ),
     Mutant(
         name="vanished",
-        file="storage/diff.py",
-        old="in enumerate(transitions, start=after + 1):",
-        new="in enumerate(list(transitions)[:1], start=after + 1):",
+        file="storage/relational/changes.py",
+        old="for fact in change.transitions]",
+        new="for fact in change.transitions[:1]]",
         breaks="I19, I29: of several changes in one transaction only the first is recorded",
         tests=_BY,
     ),
