@@ -211,15 +211,16 @@ _SERVICE: Final = (
     Mutant(
         name="foreign-scope-approved",
         file="service/events/approval.py",
-        old="approve(tx, caller.scope_id, event_ids,",
-        new="approve(tx, (tx.event([*event_ids][0]) or caller).scope_id, event_ids,",
+        old="self._approve(tx, scope, event_ids, by)",
+        new="self._approve(tx, tx.load((tx.event([*event_ids][0]) or caller).scope_id),"
+        " event_ids, by)",
         breaks="I9, I12: a VM approves an event of another scope",
         tests=(MACHINE,),
     ),
     Mutant(
         name="closed-ids-unknown",
         file="service/events/approval.py",
-        old="closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),",
+        old="closed=tx.closed(scope.id, unknown) if unknown else (),",
         new="closed=(),",
         breaks="I12, I13: approving an event that is over is refused",
         tests=(MACHINE,),
@@ -278,8 +279,8 @@ _STORAGE: Final = (
     Mutant(
         name="group-half-told",
         file="storage/sqlite/group_commit.py",
-        old="for call in group:\n                call.fail(as_told(error))",
-        new="for call in group[:1]:\n                call.fail(as_told(error))",
+        old="for call in group:\n                call.fail(_as_told(error))",
+        new="for call in group[:1]:\n                call.fail(_as_told(error))",
         breaks="I14: a commit fails, and all callers but the first get a success",
         tests=(STORAGE,),
     ),
@@ -334,8 +335,8 @@ _STORAGE: Final = (
     Mutant(
         name="history-row-missing",
         file="storage/relational/changes.py",
-        old="diff.history(change.transitions, by=by",
-        new="diff.history(change.transitions[-1:], by=by",
+        old="for fact in change.transitions]",
+        new="for fact in change.transitions[-1:]]",
         breaks="I29: of several facts of one change only the last is recorded",
         tests=(IN_SQLITE,),
     ),

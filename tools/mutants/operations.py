@@ -60,8 +60,8 @@ OPERATIONS: Final = (
     Mutant(
         name="steps-taken-again",
         file="control/startup/application.py",
-        old="fresh = [each for each in step_files if not await _is_done(each, use_cases)]",
-        new="fresh = list(step_files)",
+        old="begun = [(each, await _steps_taken(each, use_cases)) for each in step_files]",
+        new="begun = [(each, 0) for each in step_files]",
         breaks="I23: a restart schedules the events of start-up files once more",
         tests=(_STARTUP,),
     ),
