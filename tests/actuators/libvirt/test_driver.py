@@ -184,6 +184,22 @@ async def test_a_held_vm_stands_still_and_then_runs_on(driver: Driver) -> None:
     assert (await driver.observe(VM)).issued
 
 
+async def test_a_vm_runs_on_whenever_its_hold_is_canceled(driver: Driver) -> None:
+    """Also as it begins: what libvirt was asked for is done all the same."""
+    await driver.mark(VM, KEY)
+    left = []
+    for turns in range(30):
+        hold = an_action("hold", duration=timedelta(minutes=1))
+        holding = asyncio.create_task(driver.act(hold, VM, KEY, ignore))
+        for _ in range(turns):
+            await asyncio.sleep(0.001)
+        holding.cancel()
+        await asyncio.wait({holding})
+        left.append((await driver.observe(VM)).power)
+
+    assert left == [Power.RUNNING] * len(left)
+
+
 async def test_a_vm_that_a_dead_actuator_left_standing_still_runs_on_when_its_task_is_aborted(
     driver: Driver, hypervisor: "libvirt.virConnect"
 ) -> None:

@@ -78,12 +78,28 @@ async def start(located: LocatedVm) -> None:
 async def hold(located: LocatedVm, duration: timedelta) -> None:
     """Let it stand still. However this ends, it runs on."""
     if located.instance.power is Power.RUNNING:
-        await located.call(lambda domain: domain.suspend())
+        await _suspend(located)
     try:
         await asyncio.sleep(duration.total_seconds())
     finally:
         with after_effect():
             await asyncio.shield(resume(located))
+
+
+async def _suspend(located: LocatedVm) -> None:
+    suspending = asyncio.ensure_future(located.call(lambda domain: domain.suspend()))
+    try:
+        await asyncio.shield(suspending)
+    except asyncio.CancelledError:
+        # The call goes on in its thread, so it can only be undone.
+        await asyncio.shield(_undo(suspending, located))
+        raise
+
+
+async def _undo(suspending: "asyncio.Future[int]", located: LocatedVm) -> None:
+    with contextlib.suppress(DriverError):
+        await suspending
+        await resume(located)
 
 
 async def resume(located: LocatedVm) -> None:
