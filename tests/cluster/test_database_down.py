@@ -59,7 +59,9 @@ def test_without_its_database_a_node_shows_the_last_documents_and_promises_nothi
         server.start()
         late = wait_until(lambda: started(server, DATABASE, due) == 1, within=20)
         wait_until(lambda: all(requests.health(node).status == 200 for node in nodes), within=20)
-        approved = [requests.approve(node, waiting, address=VMS["vm-1"]).status for node in nodes]
+        approved = [
+            requests.approve_patiently(node, waiting, address=VMS["vm-1"]).status for node in nodes
+        ]
         welcomed = [requests.poll(node, address="127.11.0.1").status for node in nodes]
 
     assert [answer.status for answer in refusals + strangers] == [503] * 4

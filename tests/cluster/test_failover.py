@@ -65,7 +65,7 @@ def test_a_failover_that_loses_commits_shows_no_lower_incarnation(tmp_path: Path
             kept = requests.schedule(nodes[0], "vm-0").json["events"][0]["event_id"]
             pair.stop_streaming()
             lost = requests.schedule(nodes[1], "vm-0").json["events"][0]["event_id"]
-            approved = requests.approve(nodes[2], kept, address=fleet["vm-0"])
+            approved = requests.approve_patiently(nodes[2], kept, address=fleet["vm-0"])
             watch.wait_for_rounds()
             seen = [requests.poll(node, address=fleet["vm-0"]) for node in nodes]
 

@@ -62,7 +62,7 @@ def test_a_node_that_stands_still_in_a_transaction_holds_no_one_up_for_five_seco
             held = time.monotonic() - began
             holding.execute(LITTLE)
             holding.commit()
-            approved = requests.approve(other, event_id, address=VMS["vm-0"])
+            approved = requests.approve_patiently(other, event_id, address=VMS["vm-0"])
         answered = asked.result()
 
     assert approved.status == 200

@@ -71,7 +71,9 @@ def test_a_node_that_is_cut_off_is_stale_and_then_catches_up(tmp_path: Path) -> 
             cable.cut()
             wait_until(lambda: polled(NEWCOMER).status == 503, within=20)
             stale, refused = polled(), approved()
-            elsewhere = at(other_cable, lambda: requests.approve(other, event_id, address=REGULAR))
+            elsewhere = at(
+                other_cable, lambda: requests.approve_patiently(other, event_id, address=REGULAR)
+            )
             still = polled()
             cable.mend()
             wait_until(lambda: _status(polled()) == "Started", within=20)

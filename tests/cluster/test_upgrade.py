@@ -84,7 +84,7 @@ def test_nodes_of_the_version_before_serve_on_while_this_one_takes_over(
             watch.wait_for_rounds()
             after = requests.schedule(new, "vm-0").json["events"][0]["event_id"]
             late = requests.schedule(old, "vm-1").json["events"][0]["event_id"]
-            approved = requests.approve(new, before, address=VMS["vm-0"])
+            approved = requests.approve_patiently(new, before, address=VMS["vm-0"])
             for node in (old, new):
                 wait_until(lambda node=node: _shows(node, "vm-0", {before, after}))  # type: ignore[misc]
                 wait_until(lambda node=node: _shows(node, "vm-1", {late}))  # type: ignore[misc]
