@@ -72,14 +72,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--processes",
         type=int,
         metavar="COUNT",
-        help="how many processes run tests; 0 for two for each processor",
+        help="how many processes run tests; 0 for one more than there are processors",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if (count := config.getoption("processes")) is not None:
         # Half of the time a test waits, for a server to start or for a page to change.
-        config.pluginmanager.register(ForkedWorkers(count or 2 * _processors()))
+        config.pluginmanager.register(ForkedWorkers(count or _processors() + 1))
 
 
 def _processors() -> int:

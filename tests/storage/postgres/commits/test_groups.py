@@ -196,14 +196,14 @@ async def test_what_was_decided_too_long_ago_is_decided_again_before_it_is_publi
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I2."""
-    monkeypatch.setattr(groups, "OLDEST", timedelta(seconds=0.05))
+    monkeypatch.setattr(groups, "OLDEST", timedelta(seconds=0.6))
     runs: list[str] = []
 
     def function(connection: Connection) -> None:
         add(str(len(runs)))(connection)
         runs.append("")
         if len(runs) == 1:
-            connection.execute("SELECT pg_sleep(0.1)")
+            connection.execute("SELECT pg_sleep(0.7)")
 
     async with running(database.url, publishes=True) as store:
         await do(store.alone, function)
