@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from typing_extensions import override
@@ -20,7 +22,7 @@ from forewarned.actuators.driver import (
 )
 from forewarned.actuators.slots import Limits, Slots
 from forewarned.core.tasks import LEASE
-from tests.actuators.desks import Kept, MemoryDesk
+from tests.actuators.desks import EVENT, Kept, MemoryDesk
 from tests.actuators.platforms import KilledError, Platform, PlatformDriver
 from tests.actuators.test_decision import TYPES
 from tests.actuators.times import QuickTime
@@ -138,6 +140,43 @@ async def test_killed_anywhere_the_action_is_carried_out_exactly_once(
     else:
         assert task.state == "Done"
         assert len(world.platform.actions) == 1
+
+
+@EVERY
+@STEPS
+async def test_killed_anywhere_and_forgotten_by_the_server_it_is_carried_out_once_at_most(
+    effect: Effect, steps: int, world: World
+) -> None:
+    """I22: a failover to a standby that was behind takes back claims and reports."""
+    a_task(world, effect)
+    procedure = a_procedure(effect)
+    with suppress(KilledError):
+        await world.attempt(procedure, life=Life(steps))
+
+    task = a_task(world, effect)
+    await world.attempt(procedure)
+
+    assert task.state in {"Done", "Stuck"}
+    assert len(world.platform.actions) <= 1
+    if task.state == "Done":
+        assert len(world.platform.actions) == 1
+
+
+async def test_a_forgotten_restart_is_waited_for_and_not_repeated(world: World) -> None:
+    """I22: it was issued, and the VM is not up yet."""
+    task = a_task(world, Effect.RESTARTS)
+    world.platform.intent, world.platform.issued = f"{EVENT}/web-0", True
+    world.platform.power = Power.OFF
+    looks = count()
+
+    async def comes_up() -> None:
+        if next(looks) == 3:
+            world.platform.power = Power.RUNNING
+
+    await world.attempt(a_procedure(Effect.RESTARTS), looked_at=comes_up)
+
+    assert task.state == "Done"
+    assert world.platform.actions == []
 
 
 @STEPS

@@ -58,6 +58,8 @@ _PATIENCE: Final = timedelta(seconds=60)
 _LONGEST_ERROR: Final = 1000
 _LONGEST_PROGRESS: Final = 200
 _BETWEEN_NOTES: Final = timedelta(seconds=1)
+_FIRST: Final = 1
+"""The number of a task's first attempt."""
 _SURE: Final = LEASE / 2
 """How long after the server's last confirmation an attempt may begin to act."""
 
@@ -166,14 +168,28 @@ class Attempt:
             case = replace(case, elapsed=self._at.monotonic() - began)
 
     def _first_case(self, procedure: Procedure, sighting: Sighting | None) -> Situation:
+        task, seen = self._task, sighting or Sighting()
+        is_forgotten = self._is_forgotten(seen)
         case = Situation(
-            key=self._task.key,
+            key=task.key,
             procedure=procedure,
-            before=self._task.before or sighting or Sighting(),
-            begun=self._task.begun,
-            sighting=Sighting(),
+            # What the VM was before a forgotten action is forgotten as well.
+            before=task.before or (Sighting() if is_forgotten else seen),
+            begun=task.begun or is_forgotten,
+            sighting=seen,
         )
         return _seen(case, sighting)
+
+    def _is_forgotten(self, seen: Sighting) -> bool:
+        """Whether the platform knows more of the task than the server.
+
+        So it is after a failover to a standby that was behind: the task may be begun, or over. An
+        earlier attempt that ended between its mark and its report leaves an intent too, but the
+        server knows of that attempt, and nothing was issued.
+        """
+        if self._task.begun or self._task.before is not None or seen.intent != self._task.key:
+            return False
+        return seen.issued or self._task.ref.attempt == _FIRST
 
     # --- at the platform -------------------------------------------------------------------------
 
