@@ -16,6 +16,8 @@ from tools.simulation.seeds import simulate_all
 SEEDS: Final = 2000
 _SHOWN: Final = 40
 """Lines of the story of a failing seed."""
+_BETWEEN_LINES: Final = 20.0
+"""Seconds between two lines that say how far it has come."""
 _HASHES: Final = "PYTHONHASHSEED"
 
 
@@ -31,11 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _hunt(options.defects, parallel=options.parallel)
     began = time.monotonic()
     seeds = range(options.first, options.first + options.seeds)
-    found = []
+    found: list[Outcome] = []
+    told_at = began
     for outcome in simulate_all(seeds, days=options.days, parallel=options.parallel):
         found.append(outcome)
         if outcome.violation and options.stop:
             break
+        told_at = _tell_progress(found, options.seeds, since=told_at)
     broken = sorted((each for each in found if each.violation), key=lambda each: each.seed)
     if options.json:
         print(json.dumps(_summary(found, time.monotonic() - began), indent=2))
@@ -86,6 +90,16 @@ def _hunt(names: list[str], *, parallel: int) -> int:
         said = "NOT FOUND" if hunt.found is None else hunt.found[:90]
         print(f"{hunt.defect.name:<10} {hunt.seeds:>4} seeds  {said}", flush=True)
     return 1 if missed else 0
+
+
+def _tell_progress(found: Sequence[Outcome], seeds: int, *, since: float) -> float:
+    """A line now and then. Returns when it told last."""
+    now = time.monotonic()
+    if now - since < _BETWEEN_LINES:
+        return since
+    broken = sum(each.violation is not None for each in found)
+    print(f"{len(found)} of {seeds} seeds, {broken} violations", file=sys.stderr, flush=True)
+    return now
 
 
 def _summary(found: Sequence[Outcome], seconds: float) -> dict[str, object]:
