@@ -14,7 +14,7 @@ import pytest
 from tests.artefacts.programs import Program, approve_by_agent, read_with_curl
 from tests.end_to_end.server_process import serving
 from tests.packages import give_up, need
-from tools.release.deb import AGENT, SERVER, build
+from tools.release.deb import AGENT, SERVER, Package, build
 
 NEXT: Final = "99.0"
 CHOSEN: Final = {
@@ -178,8 +178,11 @@ def test_both_are_installed_side_by_side(machine: Machine, debs: dict[str, Path]
     assert left == "/opt/forewarned/agent/bin/forewarned\n"
 
 
-def test_a_package_is_the_same_each_time(debs: dict[str, Path], tmp_path: Path) -> None:
-    assert build(AGENT, tmp_path).read_bytes() == debs["forewarned-agent"].read_bytes()
+@pytest.mark.parametrize("package", [AGENT, SERVER], ids=lambda package: package.name)
+def test_a_package_is_the_same_each_time(
+    package: Package, debs: dict[str, Path], tmp_path: Path
+) -> None:
+    assert build(package, tmp_path).read_bytes() == debs[package.name].read_bytes()
 
 
 def test_lintian_objects_to_nothing_but_what_we_have_chosen(debs: dict[str, Path]) -> None:
