@@ -10,6 +10,8 @@ from benchmarks.polling import Subject
 from benchmarks.product import Product
 
 CONNECTIONS = 64
+STOPPED = ("--clock", "paused")
+"""So that no event is over while others are approved: its end is no part of an approval."""
 
 
 def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
@@ -19,7 +21,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
     rates: dict[str, list[float]] = {}
     bench.say(f"P5: {len(names)} events to approve")
     with (
-        bench.serving("approvals", product.fleet_of(len(names), kind="alone")) as server,
+        bench.serving("approvals", product.fleet_of(len(names), kind="alone"), *STOPPED) as server,
         rivals.starlette(bench.scratch / "starlette", prefix=bench.cores.serving) as peer,
     ):
         volley.fire(server.metadata, [exchange.poll_as(name) for name in names])
