@@ -1,4 +1,7 @@
-"""Every `forewarned …` that a page tells readers to type is a command, with flags that it has."""
+"""Every `forewarned …` that readers are told to type is a command, with flags that it has.
+
+Readers of pages, of the files that users begin with, and of the program's own messages.
+"""
 
 import re
 import shlex
@@ -23,6 +26,11 @@ _INLINE: Final = re.compile(r"`(?:\.venv/bin/)?(forewarned [a-z][^`]*)`")
 _PLACEHOLDER: Final = re.compile(r"…|\.\.\.|^[A-Z]+$|[{<]")
 _TAKE_SETTINGS: Final = {"serve", "settings", "doctor"}
 _README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
+# In a comment of its own, or in one's text.
+_IN_A_COMMENT: Final = re.compile(
+    r"^# +(forewarned [a-z].*)$|`(forewarned [a-z][^`]*)`", re.MULTILINE
+)
+_IN_A_MESSAGE: Final = re.compile(r"['`](forewarned [a-z][^'`\"]*)['`]")
 
 
 def commands_of(block: Block) -> Iterator[list[str]]:
@@ -119,9 +127,28 @@ NAMED = [
 ]
 
 
+BEGINNINGS: Final = [
+    path
+    for folder in ("src/forewarned/cli/init/templates", "packaging", "examples")
+    for path in sorted((ROOT / folder).rglob("*.toml"))
+]
+IN_FILES = [
+    (path.name, words_of(own or within))
+    for path in BEGINNINGS
+    for own, within in _IN_A_COMMENT.findall(path.read_text(encoding="utf-8"))
+]
+IN_MESSAGES = [
+    (path.name, words_of(found))
+    for path in sorted((ROOT / "src").rglob("*.py"))
+    for found in _IN_A_MESSAGE.findall(path.read_text(encoding="utf-8"))
+]
+
+
 def test_there_are_commands_to_check() -> None:
     assert len(TYPED) > 150
     assert len(NAMED) > 250
+    assert len(IN_FILES) > 20
+    assert len(IN_MESSAGES) > 90
 
 
 def test_every_command_in_a_block_can_be_typed() -> None:
@@ -138,6 +165,19 @@ def test_every_command_in_a_sentence_exists_and_has_these_flags() -> None:
     wrong = {
         f"{page}: {' '.join(words)}": why
         for page, words in NAMED
+        if (why := mistake(words[1:], whole=False))
+    }
+
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("told", [IN_FILES, IN_MESSAGES], ids=["files", "messages"])
+def test_every_command_that_a_file_or_a_message_tells_to_type_can_be_typed(
+    told: list[tuple[str, list[str]]],
+) -> None:
+    wrong = {
+        f"{where}: {' '.join(words)}": why
+        for where, words in told
         if (why := mistake(words[1:], whole=False))
     }
 
