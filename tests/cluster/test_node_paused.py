@@ -3,9 +3,14 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import pytest
+from psycopg import OperationalError
 
+from forewarned.config.values import DatabaseUrl
+from forewarned.storage.postgres.connection import LIMITS, connect
+from forewarned.storage.postgres.url import target
 from tests.cluster import requests
 from tests.cluster.incarnation_watch import addresses
 from tests.cluster.nodes import Node, running_nodes
@@ -18,6 +23,7 @@ LOCK = "SELECT 1 FROM scopes WHERE id = 'vm/vm-0' FOR UPDATE"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 # More than the buffers of a connection hold, so the server gets stuck while it sends.
 MUCH = "UPDATE events SET description = repeat('x', 30000000)"
+SENDING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'ClientRead' AND state = 'active' AND datname = current_database()"
 LITTLE = "UPDATE events SET description = ''"
 
 
@@ -72,6 +78,40 @@ def test_a_node_that_stands_still_in_a_transaction_holds_no_one_up_for_five_seco
     starts = "SELECT count(*) FROM history WHERE action = 'started' AND event_id = %s"
     assert shared.ask(starts, event_id) == [(1,)]
     wait_until(lambda: requests.health(stopped).status == 200)
+
+
+def test_a_node_that_stands_still_while_it_sends_holds_no_one_up_for_five_seconds(
+    nodes: dict[str, Node], shared: Database
+) -> None:
+    """I20: to the server such a session is busy, so that it does not count as idle."""
+    other = nodes["b"]
+    requests.poll(other, address=VMS["vm-1"])
+    event_id = requests.schedule(other, "vm-1").json["events"][0]["event_id"]
+
+    with half_sent(
+        shared, "SELECT pg_current_xact_id() FROM scopes WHERE id = 'vm/vm-1' FOR UPDATE"
+    ):
+        began = time.monotonic()
+        approved = requests.approve_patiently(other, event_id, address=VMS["vm-1"])
+        held = time.monotonic() - began
+
+    assert approved.status == 200
+    assert held < 5
+
+
+@contextmanager
+def half_sent(shared: Database, statement: str) -> Iterator[None]:
+    """A session that has sent a statement, and not the Sync that follows it."""
+    with (
+        connect(target(DatabaseUrl(shared.url))) as stopped,
+        # The node has ended it by then.
+        suppress(OperationalError),
+        stopped.pipeline(),
+    ):
+        stopped.execute(LIMITS)
+        stopped.execute(statement.encode())
+        wait_until(lambda: shared.ask(SENDING) == [(1,)])
+        yield
 
 
 def _polled(node: Node) -> requests.Response:

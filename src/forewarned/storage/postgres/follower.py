@@ -25,6 +25,7 @@ from forewarned.storage.postgres.connection import Comparison, Connection
 from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.hints import Hints
 from forewarned.storage.postgres.nodes.listing import beat
+from forewarned.storage.postgres.nodes.silent_sessions import end_silent_sessions
 
 _log = logging.getLogger(__name__)
 
@@ -187,6 +188,9 @@ class Follower:
             if monotonic_ns() >= beat_at:
                 beat_at = monotonic_ns() + BEAT
                 beat(connection, self._node, lag=timedelta(microseconds=self.lag // 1000))
+                if ended := end_silent_sessions(connection):
+                    told = "ended sessions of a node that stands still, so that its locks are free"
+                    _log.warning(told, extra={"sessions": ended})
             if monotonic_ns() >= prune_at:
                 prune_at = monotonic_ns() + PRUNE
                 for statement in _PRUNE:
