@@ -144,14 +144,20 @@ class Stage:
                     return
                 await asyncio.sleep(0.001)
 
-    def publisher(self, node: str = NODE, *, patience: timedelta = timedelta(0)) -> Publisher:
+    def publisher(
+        self,
+        node: str = NODE,
+        *,
+        patience: timedelta = timedelta(0),
+        keep_undelivered: timedelta = 30 * DAY,
+    ) -> Publisher:
         publisher = Publisher(
             self.engine,
             TargetMessenger(self.targets),
             self.clock,
             node=node,
             jitter=lambda: 0.5,
-            keep_undelivered=30 * DAY,
+            keep_undelivered=keep_undelivered,
             patience=patience,
             # The clock stands still.
             gather=timedelta(0),

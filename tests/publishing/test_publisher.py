@@ -233,6 +233,23 @@ async def test_undelivered_messages_are_kept_for_a_month(stage: Stage) -> None:
     assert await stage.deliveries() == []
 
 
+async def test_what_is_kept_for_minutes_is_removed_minutes_later(stage: Stage) -> None:
+    stage.targets.script = failing(Refused(reason="410"))
+    async with stage.publisher(keep_undelivered=10 * MINUTE):
+        await stage.happen()
+        await stage.settled(failed=1)
+        await stage.pass_time(9 * MINUTE)
+        await stage.happen("scope2")
+        await stage.settled(delivered=1)
+        before = await stage.deliveries()
+        await stage.pass_time(2 * MINUTE)
+        await stage.happen("scope2")
+        await stage.settled(delivered=2)
+
+    assert len(before) == 1
+    assert await stage.deliveries() == []
+
+
 async def test_a_defect_of_a_target_is_no_end(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -43,6 +43,9 @@ _LOOK: Final = timedelta(minutes=1)
 _LEAST: Final = timedelta(milliseconds=20)
 """Between a turn and the next one by a timer: two clocks are never quite the same."""
 _FORGET: Final = timedelta(hours=1)
+"""Between two removals of what was kept for long enough, at most."""
+_OFTEN: Final = 10
+"""How many removals there are at least in the time that messages are kept."""
 _PATIENCE: Final = timedelta(seconds=5)
 """How long attempts under way may take when the server ends."""
 _TOLD: Final = frozenset(status.value.lower() for status in PublishedStatus)
@@ -178,7 +181,7 @@ class Publisher:
         turn = await self._engine.decide(partial(take_turn, standing=standing))
         self._resumes = self._is_cut_off = False
         if forgets:
-            self._forget_at = now + _FORGET
+            self._forget_at = now + min(_FORGET, self._keep_undelivered / _OFTEN)
         del self._attempted[: len(standing.attempted)]
         self._is_on = turn.is_on
         for delivery, subscription in turn.claimed:

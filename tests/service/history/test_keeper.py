@@ -117,7 +117,20 @@ async def test_without_a_retention_nothing_is_removed(place: SqlitePlace) -> Non
         assert len(await engine.ask(lambda s: s.history(HistoryFilter()))) == 2
 
 
-async def test_an_event_whose_history_is_removed_can_still_be_explained_and_listed() -> None:
+async def test_what_is_kept_for_a_short_time_is_removed_more_often_than_once_an_hour(
+    place: SqlitePlace,
+) -> None:
+    async with place.store() as store:
+        engine = Engine(store)
+        async with HistoryKeeper(engine, retention=timedelta(seconds=0.2)) as keeper:
+            await engine.decide(record("old", "older"))
+            await place.clock.step(HOUR)
+            await engine.decide(record("young"))
+            await keeper.chain()
+            await until(lambda: keeper.removed == 2)
+
+
+async def test_an_event_with_a_row_of_history_left_can_still_be_explained_and_listed() -> None:
     async with control_api() as control:
         await control.switch_on("web")
         event = await control.schedule("Reboot", "web")

@@ -6,11 +6,14 @@ from datetime import timedelta
 import pytest
 
 from forewarned.core.change import Change, with_event, without_event
+from forewarned.core.copying import replace
+from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.transitions import Completed, Scheduled
+from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move
 from forewarned.service.errors import UnknownPositionError
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Store, Transaction
-from forewarned.service.records import Removal
+from forewarned.service.records import EventRecord, Removal
 from forewarned.storage.history.verification import Verified, verify
 from tests.builders import HOUR, MINUTE, OPERATOR, A, a_scope, an_event
 from tests.storage.history.stored_history import (
@@ -45,6 +48,29 @@ async def remove(store: Store, older_than: timedelta) -> int:
     while planned.after < planned.upto:
         planned = await step(store, planned)
     return planned.removed
+
+
+def schedule(tx: Transaction) -> None:
+    fact = Scheduled(scope_id=SCOPE.id, at=tx.now, event=EVENT)
+    tx.save(Change(scope=with_event(tx.load(SCOPE.id), EVENT), transitions=(fact,)), by=OPERATOR)
+
+
+def complete(tx: Transaction) -> None:
+    fact = Completed(scope_id=SCOPE.id, at=tx.now, event=EVENT, reason="")
+    change = Change(scope=without_event(tx.load(SCOPE.id), A), transitions=(fact,))
+    tx.save(change, by=OPERATOR)
+
+
+async def age(place: Place, store: Store, *, rows: int) -> None:
+    """All that there is becomes old, and something new follows it."""
+    await chain(store, rows=rows)
+    await place.clock.step(48 * HOUR)
+    await store.transact(record("new"))
+    await chain(store, rows=1)
+
+
+async def event(store: Store) -> EventRecord | None:
+    return await store.read(lambda snapshot: snapshot.event(A))
 
 
 async def causes(store: Store) -> list[str]:
@@ -133,25 +159,11 @@ async def test_rows_that_are_not_chained_yet_stay(place: Place) -> None:
 
 
 async def test_the_rows_of_an_open_event_stay_until_it_is_over(place: Place) -> None:
-    def schedule(tx: Transaction) -> None:
-        fact = Scheduled(scope_id=SCOPE.id, at=tx.now, event=EVENT)
-        tx.save(
-            Change(scope=with_event(tx.load(SCOPE.id), EVENT), transitions=(fact,)), by=OPERATOR
-        )
-
-    def complete(tx: Transaction) -> None:
-        fact = Completed(scope_id=SCOPE.id, at=tx.now, event=EVENT, reason="")
-        change = Change(scope=without_event(tx.load(SCOPE.id), A), transitions=(fact,))
-        tx.save(change, by=OPERATOR)
-
     async with filled(place, 3) as store:
         await keep(store, SCOPE)
         await store.transact(schedule)
         await store.transact(record("after"))
-        await chain(store, rows=2)
-        await place.clock.step(48 * HOUR)
-        await store.transact(record("new"))
-        await chain(store, rows=1)
+        await age(place, store, rows=2)
 
         first = await remove(store, HOUR)
         kept = await store.read(lambda s: s.history(HistoryFilter(event_id=A)))
@@ -167,6 +179,66 @@ async def test_the_rows_of_an_open_event_stay_until_it_is_over(place: Place) -> 
     assert [row.action for row in kept] == ["scheduled"]
     assert gone == []
     assert between.findings == []
+    assert findings(place) == []
+
+
+async def test_an_event_goes_with_the_last_row_of_its_history_and_its_tasks_go_with_it(
+    place: Place,
+) -> None:
+    async with filled(place, 3) as store:
+        await keep(store, SCOPE)
+        await store.transact(schedule)
+        place.sql(
+            f"""INSERT INTO tasks (event_id, vm, scope_id, type, host, actuator, ended_at)
+                VALUES ('{A}', 'vm1', '{SCOPE.id}', 'Reboot', 'host', 'rack', 1)"""
+        )
+        await store.transact(complete)
+        await age(place, store, rows=2)
+
+        planned = await begin(store, HOUR)
+        assert planned is not None
+        planned = await step(store, planned, limit=4)
+        with_a_row_left = await event(store)
+        planned = await step(store, planned, limit=4)
+
+        assert planned.removed == 5
+        assert with_a_row_left is not None
+        assert await event(store) is None
+        assert place.sql("SELECT vm FROM tasks") == []
+    assert findings(place) == []
+
+
+async def test_an_event_that_a_drain_goes_by_stays_with_its_history_until_the_drain_is_over(
+    place: Place,
+) -> None:
+    """I22: with the event the drain would forget what became of the VM."""
+    drain = Drain(
+        host=HostName("host"),
+        order=DrainOrder(),
+        by="ada",
+        began_at=place.clock.now(),
+        changed_at=place.clock.now(),
+        state=DrainState.MOVING,
+        moves=(
+            Move(vm=ResourceName("vm1"), actuator="rack", asked_at=place.clock.now(), event_id=A),
+        ),
+    )
+    async with filled(place, 3) as store:
+        await keep(store, SCOPE)
+        await store.transact(schedule)
+        await store.transact(complete)
+        await store.transact(lambda tx: tx.put_drain(drain))
+        await age(place, store, rows=2)
+
+        first = await remove(store, HOUR)
+        kept = await event(store), await store.read(lambda s: s.history(HistoryFilter(event_id=A)))
+        await store.transact(lambda tx: tx.put_drain(replace(drain, state=DrainState.CANCELED)))
+        second = await remove(store, HOUR)
+
+        assert (first, second) == (3, 2)
+        assert kept[0] is not None
+        assert [row.action for row in kept[1]] == ["completed", "scheduled"]
+        assert await event(store) is None
     assert findings(place) == []
 
 

@@ -341,8 +341,8 @@ class Settings:
     # Nothing is lost without anyone having asked for it.
     history_retention: timedelta | None = _setting(
         None,
-        optional(duration(timedelta(hours=1), timedelta(days=36_500))),
-        "how long history is kept, like 365d; none: for ever",
+        optional(duration(timedelta(minutes=1), timedelta(days=36_500))),
+        "how long history is kept, with events that are over, like 365d; none: for ever",
     )
     guest_return: timedelta = _setting(
         timedelta(minutes=10),
@@ -357,7 +357,7 @@ class Settings:
     )
     publishing_undelivered_for: timedelta = _setting(
         timedelta(days=30),
-        duration(timedelta(days=1), timedelta(days=366)),
+        duration(timedelta(minutes=1), timedelta(days=366)),
         "how long messages that could not be delivered are kept",
     )
 

@@ -26,7 +26,9 @@ PAUSE: Final = timedelta(seconds=1)
 PATROL: Final = timedelta(minutes=1)
 """Between two looks without a change: other nodes may have left something, or this one."""
 HOURLY: Final = timedelta(hours=1)
-"""Between two removals of old rows."""
+"""Between two removals of old rows, at most."""
+_OFTEN: Final = 10
+"""How many removals there are at least in the time that rows are kept."""
 BATCH: Final = 500
 """Rows in a transaction. Changes wait for it where there is one writer: some milliseconds."""
 
@@ -63,7 +65,7 @@ class HistoryKeeper:
         self._woken.set()
         self._tasks.append(asyncio.create_task(self._run(), name="history chain"))
         if self._retention is not None:
-            removing = self._remove_hourly(self._retention)
+            removing = self._remove_regularly(self._retention)
             self._tasks.append(asyncio.create_task(removing, name="history retention"))
         return self
 
@@ -117,17 +119,18 @@ class HistoryKeeper:
             )
             return planned.removed
 
-    async def _remove_hourly(self, retention: timedelta) -> None:
+    async def _remove_regularly(self, retention: timedelta) -> None:
+        pause = min(HOURLY, retention / _OFTEN)
         while True:
             try:
                 await self.remove(retention)
             except StoreUnavailableError as error:
                 _log.warning(
-                    "can't remove old history; trying again in an hour", extra={"why": str(error)}
+                    "can't remove old history; trying again later", extra={"why": str(error)}
                 )
             except Exception:  # noqa: BLE001  # a defect must not end this for good
                 _log.exception("removing old history failed")
-            await asyncio.sleep(HOURLY.total_seconds())
+            await asyncio.sleep(pause.total_seconds())
 
     async def _run(self) -> None:
         while True:

@@ -35,8 +35,9 @@ class HistoryWrites(Protocol):
     def begin_removal(self, older_than: timedelta) -> Removal | None:
         """Say in history that rows of this age are removed; None if there are none to remove.
 
-        Only rows in the hash chain are, and never those of open events, nor the last one.
+        Only rows in the hash chain are, and never those of open events, nor of those that a drain
+        goes by, nor the last one.
         """
 
     def remove_history(self, planned: Removal, *, limit: int) -> Removal:
-        """Remove the next so many. Returns how far that has come."""
+        """Remove the next so many, and events with their last row. Returns how far it has come."""

@@ -1,16 +1,18 @@
-"""Takes out rows of history that are too old, a batch at a time.
+"""Takes out rows of history that are too old, a batch at a time, and events with their last row.
 
 Invariants: what is removed was chained, and history says up to where rows were removed before any
-is; the rows of open events stay, and so do the last row and what was said of earlier removals. Of
-removed rows that follow each other the chain keeps the last digest, to verify the next row by.
+is; the rows of open events stay, those of events that a drain goes by, the last row, and what was
+said of earlier removals. Of removed rows that follow each other the chain keeps the last digest, to
+verify the next row by.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
 from forewarned.core.model import Actor
+from forewarned.service.drains.model import Drain
 from forewarned.service.records import Removal
 from forewarned.storage.history import positions, removal
 from forewarned.storage.relational.database import BufferedDatabase
@@ -18,13 +20,21 @@ from forewarned.storage.relational.listings import Listings
 from forewarned.storage.rows import FoundRow, micros
 
 _SERVER: Final = Actor(name="server")
-_OLD: Final = f"""
-    SELECT number, history.id FROM history_chain
+_OLD: Final = """
+    SELECT number, history.id, history.event_id FROM history_chain
     JOIN history ON history.id = history_chain.history_id
     LEFT JOIN events ON events.id = history.event_id
-    WHERE number > :after AND number <= :upto AND at < :before AND action <> '{removal.REMOVED}'
-        AND (events.id IS NULL OR events.ended_at IS NOT NULL)
+    WHERE number > :after AND number <= :upto AND at < :before AND action <> :removed
+        AND (events.id IS NULL OR events.ended_at IS NOT NULL AND NOT {})
     ORDER BY number LIMIT :limit
+"""
+_FORGET_EVENTS: Final = """
+    DELETE FROM events WHERE {} AND ended_at IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM history WHERE history.event_id = events.id
+    )
+"""
+_FORGET_TASKS: Final = """
+    DELETE FROM tasks WHERE {} AND NOT EXISTS (SELECT 1 FROM events WHERE id = tasks.event_id)
 """
 _CLOSE_UP: Final = """
     DELETE FROM history_chain WHERE history_id IS NULL AND number >= ? AND number <= ? AND EXISTS (
@@ -42,6 +52,9 @@ class RetentionWrites(Listings):
 
     @abstractmethod
     def put_note(self, key: str, value: str) -> None: ...
+
+    @abstractmethod
+    def drains(self) -> list[Drain]: ...
 
     @abstractmethod
     def _seen_up_to(self, row: int) -> str:
@@ -77,14 +90,33 @@ class RetentionWrites(Listings):
             (several(numbers),),
         )
         self._writable.write(_CLOSE_UP, (numbers[0] - 1, numbers[-1]))
+        self._forget_events({row["event_id"] for row in old if row["event_id"] is not None})
         is_last = len(old) < limit
         return planned._replace(
             after=planned.upto if is_last else numbers[-1], removed=planned.removed + len(old)
         )
 
+    def _forget_events(self, ended: Collection[str]) -> None:
+        """Those of them that no row of history is about any more, with their tasks."""
+        if not ended:
+            return
+        several = self._dialect.several(sorted(ended))
+        for sql, column in ((_FORGET_EVENTS, "id"), (_FORGET_TASKS, "event_id")):
+            self._writable.write(sql.format(self._dialect.among(column, "?")), (several,))
+
     def _old(self, planned: Removal, *, limit: int) -> Sequence[FoundRow]:
+        # Where an event has come to says what becomes of the VM that a drain moves with it.
+        needed = {
+            move.event_id
+            for drain in self.drains()
+            if drain.is_watched
+            for move in drain.moves
+            if move.event_id is not None
+        }
         return self._named(
-            _OLD,
+            _OLD.format(self._dialect.among("events.id", ":needed")),
+            removed=removal.REMOVED,
+            needed=self._dialect.several(sorted(needed)),
             after=planned.after,
             upto=planned.upto,
             before=micros(planned.before),
