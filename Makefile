@@ -1,7 +1,7 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
 .PHONY: help venv az run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
-	bench-smoke crash-points fuzz deb dist docs mutants mutants-by-machine screenshots simulate constraints clean FORCE
+	bench-smoke crash-points fuzz deb dist docs mutants mutants-by-machine screenshots simulate soak constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -148,6 +148,9 @@ fuzz: .venv/.dev .venv-fuzz/.fuzz ## try inputs that no one thought of, an hour 
 
 simulate: .venv/.dev ## run the service from 2,000 seeds in virtual time; replay one with ARGS="--seed 1234"
 	@$(BIN)/python -m tools.simulation $(ARGS)
+
+soak: .venv/.dev ## use three nodes for an hour, and see whether anything grows; flags in ARGS="--minutes 10"
+	@$(BIN)/python -m tools.soak $(ARGS)
 
 # uv is wanted for this one step only, so it lives in an environment of its own. Addresses of
 # package indexes and paths of machines stay out of the files: whoever installs has their own.

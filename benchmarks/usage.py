@@ -49,7 +49,7 @@ def by_thread(pids: list[int]) -> dict[Thread, tuple[float, float]]:
     for pid in pids:
         for number, folder in enumerate(sorted((_PROC / str(pid) / "task").iterdir(), key=_number)):
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            spent[Thread(_role(pid), number)] = (int(fields[11]) / _TICK, int(fields[12]) / _TICK)
+            spent[Thread(role(pid), number)] = (int(fields[11]) / _TICK, int(fields[12]) / _TICK)
     return spent
 
 
@@ -57,7 +57,7 @@ def _number(folder: Path) -> int:
     return int(folder.name)
 
 
-def _role(pid: int) -> str:
+def role(pid: int) -> str:
     words = (_PROC / str(pid) / "cmdline").read_text().rstrip("\0").split("\0")
     return next(
         (word.rpartition(".")[2] for word in words if word.startswith("forewarned.")), "main"
