@@ -20,16 +20,20 @@ LEAST_SAMPLES: Final = 20
 class Limit:
     """What a series of one kind may do."""
 
-    share: float = 0.0
-    """How much it may grow, of what it was …"""
+    share: float | None = 0.0
+    """How much it may grow, of what it was; None if it may grow as it likes."""
     room: float = 0.0
-    """… or by this, if that is more."""
+    """It may grow by this in any case."""
     most: float | None = None
     """What it may never exceed; None if only growth counts."""
     least: float | None = None
     """What it has to reach in the end; None if it may stay at nothing."""
     unit: str = ""
     why: str
+
+    def allowed(self, first: float) -> float | None:
+        """How much a series may grow that was so much; None if that does not matter."""
+        return None if self.share is None else max(first * self.share, self.room)
 
 
 MB: Final = 1024**2
@@ -56,7 +60,7 @@ LIMITS: Final[Mapping[str, Limit]] = {
     "threads": Limit(room=1, why="threads are started once; one more may have been idle before"),
     "connections": Limit(room=2, why="a node opens one more for a listing, and closes it"),
     "wal": Limit(
-        share=float("inf"),
+        share=None,
         most=MAX_WAL,
         unit="MB",
         why="PostgreSQL removes what it no longer needs beyond max_wal_size",
@@ -80,11 +84,11 @@ LIMITS: Final[Mapping[str, Limit]] = {
     ),
     "queue": Limit(room=50, why="what arrives in a few seconds, and leaves again"),
     "failed": Limit(
-        share=float("inf"),
+        share=None,
         most=0.001,
         why="of all requests, one in a thousand: a node on a busy machine may be late once",
     ),
-    "removed": Limit(share=float("inf"), least=1, why="retention is at work"),
+    "removed": Limit(share=None, least=1, why="retention is at work"),
 }
 """By kind. Others are not judged: how long requests take depends on what else the machine does."""
 
@@ -137,7 +141,8 @@ def verdict(series: str, values: Sequence[float], limit: Limit) -> Verdict:
 
 
 def _faults(values: Sequence[float], first: float, last: float, limit: Limit) -> Iterator[str]:
-    if last - first > max(first * limit.share, limit.room):
+    allowed = limit.allowed(first)
+    if allowed is not None and last - first > allowed:
         yield "it has grown"
     if limit.most is not None and max(values) > limit.most:
         yield "it was above its limit"

@@ -76,8 +76,7 @@ def _row(kind: str, limit: Limit, found: list[Verdict]) -> str:
 
 def _excess(found: Verdict, limit: Limit) -> float:
     """Of what it was allowed to grow, how much it did."""
-    allowed = max(found.first * limit.share, limit.room)
-    return (found.last - found.first) / allowed if allowed else found.last - found.first
+    return (found.last - found.first) / (limit.allowed(found.first) or 1)
 
 
 def _shown(value: float, limit: Limit) -> str:
