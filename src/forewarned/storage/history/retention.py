@@ -12,10 +12,10 @@ from datetime import timedelta
 from typing import Final
 
 from forewarned.core.model import Actor
-from forewarned.service.drains.model import Drain
 from forewarned.service.records import Removal
 from forewarned.storage.history import positions, removal
 from forewarned.storage.relational.database import BufferedDatabase
+from forewarned.storage.relational.drains import Drains
 from forewarned.storage.relational.listings import Listings
 from forewarned.storage.rows import FoundRow, micros
 
@@ -44,7 +44,7 @@ _CLOSE_UP: Final = """
 """
 
 
-class RetentionWrites(Listings):
+class RetentionWrites(Listings, Drains):
     _writable: BufferedDatabase
 
     @abstractmethod
@@ -52,9 +52,6 @@ class RetentionWrites(Listings):
 
     @abstractmethod
     def put_note(self, key: str, value: str) -> None: ...
-
-    @abstractmethod
-    def drains(self) -> list[Drain]: ...
 
     @abstractmethod
     def _seen_up_to(self, row: int) -> str:
