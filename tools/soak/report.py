@@ -18,7 +18,7 @@ def line(sample: Mapping[str, float]) -> str:
         f"  {sum(tables) / MB:.1f} MB of tables  {sample['wal/on disk'] / MB:.0f} MB of WAL"
         f"  {sample['rows/history']:.0f} rows of history  {sample['rows/events']:.0f} events"
         f"  {sample['queue/pending deliveries']:.0f} pending"
-        f"  {sample['failures/requests']:.0f} failed"
+        f"  {sample['done/nothing']:.0f} failed"
     )
 
 
@@ -43,8 +43,8 @@ def summary(report: Report) -> Iterator[str]:
         f" {report.messages:,} messages ({report.refused:,} refused, {report.repeated:,} sent"
         f" again), {done['changes']:,} turns of a reader of changes"
     )
-    requests = done.total() + report.tally.failures
-    yield f"{report.tally.failures:,} of {requests:,} requests failed"
+    not_done = report.tally.failed.total()
+    yield f"{not_done:,} of {done.total() + not_done:,} requests were refused or failed"
     yield from (f"  {number:,} × {why}" for why, number in report.tally.failed.most_common())
     if report.log:
         yield f"nodes have logged {len(report.log):,} lines of warnings; the last: {report.log[-1]}"

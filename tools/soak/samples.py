@@ -45,8 +45,10 @@ def sample(cluster: Cluster, tally: Tally) -> Sample:
 def clients(tally: Tally, before: Sample, seconds: float) -> Sample:
     """What clients did since the sample before, which was so many seconds ago."""
     found: Sample = {f"done/{what}": number for what, number in tally.done.items()}
-    found["failures/requests"] = tally.failures
-    found["failed/share of requests"] = tally.failures / max(1, tally.done.total())
+    requests = max(1, tally.done.total() + tally.failed.total())
+    found["failed/share of requests"] = tally.failures / requests
+    found["refused/share of requests"] = tally.refusals / requests
+    found["done/nothing"] = tally.failed.total()
     for what in ("poll", "approve", "schedule"):
         name = f"done/{what}"
         found[f"rate/{what}"] = (found.get(name, 0) - before.get(name, 0)) / seconds

@@ -43,8 +43,14 @@ class Tally:
             self.broken.append(law)
 
     @property
+    def refusals(self) -> int:
+        """Requests that a node did not take at that moment: who sent one tries again."""
+        return sum(number for why, number in self.failed.items() if why.endswith(": 503"))
+
+    @property
     def failures(self) -> int:
-        return self.failed.total()
+        """Those that failed otherwise."""
+        return self.failed.total() - self.refusals
 
     def p99(self, what: str) -> float:
         """In milliseconds, of what was done since this was last asked; 0 if there was nothing."""
