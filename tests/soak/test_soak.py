@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.thorough  # `make soak` is the test; this one sees that it can be run
-def test_a_short_soak_uses_all_nodes_and_finds_no_law_broken() -> None:
+def test_a_short_soak_uses_all_nodes_and_finds_no_law_broken(tmp_path: Path) -> None:
     """I6, I7"""
     try:
         programs()
@@ -24,7 +24,7 @@ def test_a_short_soak_uses_all_nodes_and_finds_no_law_broken() -> None:
     words = [f"{name}={value}" for name, value in flags.items()]
 
     ran = subprocess.run(
-        [sys.executable, "-m", "tools.soak", *words, "--json"],
+        [sys.executable, "-m", "tools.soak", *words, "--json", f"--output={tmp_path / 'told'}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -33,6 +33,7 @@ def test_a_short_soak_uses_all_nodes_and_finds_no_law_broken() -> None:
     )
 
     assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "told").read_text() == ran.stdout
     told = json.loads(ran.stdout)
     assert told["faults"] == []
     wanted = ("poll", "wait", "schedule", "readiness", "approve", "complete", "carry out")

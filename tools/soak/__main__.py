@@ -5,6 +5,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks.machine import allow_connections
 from benchmarks.started import StartError
@@ -31,8 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (servers.NoServerError, StartError) as error:
         _say(f"the nodes could not be started: {error}")
         return 2
+    counted = json.dumps(report.as_json(found), indent=2)
+    if options.output is not None:
+        options.output.write_text(counted + "\n", encoding="utf-8")
     if options.json:
-        print(json.dumps(report.as_json(found), indent=2))
+        print(counted)
     else:
         print(report.table(found), *report.summary(found), sep="\n")
     for fault in found.faults:
@@ -60,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         "--every", type=float, default=usual.every, help="seconds from one sample to the next"
     )
     parser.add_argument("--json", action="store_true", help="print all that was counted as JSON")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write that to a file as well")
     return parser
 
 
