@@ -13,11 +13,13 @@ from forewarned.core.rules import Rules
 from forewarned.core.tasks import (
     LEASE,
     SIMULATED,
+    Failure,
     Task,
     TaskState,
     begun,
     claimed,
     done,
+    failed,
     renewed,
     simulated,
 )
@@ -27,6 +29,7 @@ from tests.builders import (
     MINUTE,
     NOON,
     OPERATOR,
+    SECOND,
     A,
     B,
     a_resource,
@@ -90,6 +93,17 @@ async def finish(store: Store, event_id: EventId, vm: ResourceName) -> None:
     def decision(tx: Transaction) -> None:
         [task] = [task for task in tx.tasks_of([event_id]) if task.vm == vm]
         tx.put_tasks([done(task, after="")])
+
+    await store.transact(decision)
+
+
+async def break_off(store: Store, task: Task) -> None:
+    """It was begun, and is to be tried again after a pause."""
+    failure = Failure(error="the connection broke", unharmed=False, retry=True)
+
+    def decision(tx: Transaction) -> None:
+        tried = begun(task, before="boot 1", now=tx.now)
+        tx.put_tasks([failed(tried, failure, after="", now=tx.now)])
 
     await store.transact(decision)
 
@@ -186,6 +200,28 @@ async def test_of_two_tasks_of_one_vm_whose_leases_are_over_one_is_claimed(
 
     assert [task.vm for task in early] == [VM2]
     assert sorted(task.vm for task in late) == [VM1, VM2]
+
+
+async def test_a_task_that_was_begun_comes_before_others_of_its_vm_also_after_a_pause(
+    store: Store, clock: VirtualClock
+) -> None:
+    """I22: it would take what is done for another event meanwhile for what it has begun itself."""
+    await keep_waiting(store)
+    await start(store)
+    [broken_off] = await claim(store, limit=1)
+    await clock.step(MINUTE)
+    await start(store)
+    await break_off(store, broken_off)
+
+    meanwhile = await claim(store, holder="two")
+    await clock.step(5 * SECOND)
+    then = await claim(store, holder="two")
+    await finish(store, A, VM1)
+    last = await claim(store, holder="two")
+
+    assert [task.key for task in meanwhile] == [f"{A}/vm2"]
+    assert [task.key for task in then] == [f"{A}/vm1"]
+    assert [task.key for task in last] == [f"{B}/vm1"]
 
 
 async def test_a_task_is_claimed_once_until_its_lease_is_over(

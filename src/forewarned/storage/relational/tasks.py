@@ -25,18 +25,22 @@ _COLUMNS: Final = ", ".join(
 )
 _OPEN: Final = "events.status = 'Started' AND tasks.ended_at IS NULL"
 """Found by an index on events that have started, which are few."""
-# One task of a VM at a time, whoever carries them out. What was begun comes first, and of the rest
-# what has waited longest: so two nodes that are asked at once find the same one.
-_IN_THE_WAY: Final = """
+# One task of a VM at a time, whoever carries them out. What is under way comes first, and of the
+# rest what has waited longest: so two nodes that are asked at once find the same one. A task that
+# was begun is under way also while it waits to be tried again: its next attempt compares the VM
+# with how it was before, and can't tell its own work from another's.
+_UNDER_WAY: Final = "({0}.state <> 'Waiting' OR {0}.begun_at IS NOT NULL)"
+_IN_THE_WAY: Final = f"""
     SELECT 1 FROM events AS started JOIN tasks AS other ON other.event_id = started.id
     WHERE started.scope_id = tasks.scope_id AND started.ended_at IS NULL
           AND started.status = 'Started' AND other.vm = tasks.vm
           AND other.event_id <> tasks.event_id AND other.ended_at IS NULL
           AND other.state IN ('Waiting', 'Claimed', 'Begun')
-          AND CASE WHEN other.state = 'Waiting' THEN tasks.state = 'Waiting'
-                        AND (other.claimable_at, other.event_id)
-                            < (tasks.claimable_at, tasks.event_id)
-                   ELSE tasks.state = 'Waiting' OR other.claimable_at > :now
+          AND CASE WHEN {_UNDER_WAY.format("tasks")}
+                   THEN {_UNDER_WAY.format("other")}
+                        AND (other.claimable_at > :now OR (other.claimable_at, other.event_id)
+                                                          < (tasks.claimable_at, tasks.event_id))
+                   ELSE {_UNDER_WAY.format("other")}
                         OR (other.claimable_at, other.event_id)
                            < (tasks.claimable_at, tasks.event_id) END
 """
