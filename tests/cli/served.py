@@ -41,7 +41,7 @@ class Served:
         """Let it run where the server does, beside a command."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
-    def run(self, *words: str, stdin: str | None = None, **variables: str) -> Result:
+    def run(self, *words: str, stdin: str | bytes | None = None, **variables: str) -> Result:
         return invoke(*words, stdin=stdin, FOREWARNED_CONTROL=self.address, **variables)
 
     def schedule(self, *names: str, type: str = "Reboot") -> str:
@@ -51,7 +51,7 @@ class Served:
         return str(event["event_id"])
 
 
-def invoke(*words: str, stdin: str | None = None, **variables: str) -> Result:
+def invoke(*words: str, stdin: str | bytes | None = None, **variables: str) -> Result:
     runner = CliRunner(env={**PLAIN, **variables})
     return runner.invoke(cli, words, input=stdin, prog_name="forewarned")
 

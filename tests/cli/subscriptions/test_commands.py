@@ -98,7 +98,7 @@ def test_a_url_that_is_a_secret_comes_from_a_file_or_from_standard_input(
         (["add", "x", URL, "--url-file", "url"], URL, "name a URL or --url-file, not both"),
         (["change", "ops", "--url", URL, "--url-file", "url"], URL, "not both"),
         (["add", "x", "--url-file", "url"], "\n", "url holds no URL"),
-        (["add", "x", "--url-file", "url"], f"{URL}\n{URL}", "url holds 2 lines, and not one URL"),
+        (["add", "x", "--url-file", "url"], f"{URL}\n{URL}", "holds 2 lines, where one URL is"),
         (["add", "x", "--url-file", "gone"], "", "can't read gone: No such file or directory"),
     ],
 )
@@ -116,6 +116,13 @@ def test_what_is_no_single_url_is_refused_and_changes_nothing(
     assert [(each["name"], each["target"]["place"]) for each in found] == [
         ("ops", "https://ops.example.com")
     ]
+
+
+def test_standard_input_that_is_not_text_is_refused_as_a_file_is(served: Served) -> None:
+    refused = served.run("subscription", "add", "x", "--url-file", "-", stdin=b"https://\xff/\n")
+
+    assert refused.exit_code == 2
+    assert "can't read standard input: it is not text" in refused.stderr
 
 
 def test_secrets_certificates_and_templates_come_from_files_here(

@@ -169,13 +169,18 @@ class Given:
 
 def _read_url(file: Path) -> str:
     is_stdin = str(file) == "-"
-    text = sys.stdin.read() if is_stdin else _read(file)
-    lines = text.strip().splitlines()
     where = "standard input" if is_stdin else str(file)
+    try:
+        text = sys.stdin.read() if is_stdin else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(where, error) from error
+    lines = text.strip().splitlines()
     if not lines:
         raise UsageError(f"{where} holds no URL", code="no_url")
     if len(lines) > 1:
-        raise UsageError(f"{where} holds {len(lines)} lines, and not one URL", code="two_urls")
+        raise UsageError(
+            f"{where} holds {len(lines)} lines, where one URL is expected", code="two_urls"
+        )
     return lines[0]
 
 
@@ -183,5 +188,9 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(f"can't read {file}: {why}", code="unreadable_file") from error
+        raise _unreadable(str(file), error) from error
+
+
+def _unreadable(where: str, error: OSError | UnicodeDecodeError) -> UsageError:
+    why = error.strerror if isinstance(error, OSError) else "it is not text"
+    return UsageError(f"can't read {where}: {why}", code="unreadable_file")
