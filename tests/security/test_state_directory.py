@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> Path:
         "forewarned.db",
         "forewarned.db-wal",
         "identity-key.pem",
+        "feed-key.pem",
         "arm-ca.pem",
         "mine.txt",
     ):
@@ -55,6 +56,7 @@ def test_a_service_closes_what_others_could_read_and_says_so(
         "forewarned.db",
         "forewarned.db-wal",
         "identity-key.pem",
+        "feed-key.pem",
     }
     assert len(caplog.records) == 2
 

@@ -19,6 +19,7 @@ _OTHERS: Final = 0o077
 _PRIVATE: Final = (
     "arm-ca-key.pem",
     "arm-key.pem",
+    "feed-key.pem",
     "feed.sock",
     "identity-key.pem",
     f"{DATABASE}*",
