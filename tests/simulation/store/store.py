@@ -15,9 +15,9 @@ from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 from forewarned.service.ports import Lease, Listener, SharedIdentities, Snapshot, Transaction
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import Caller, Commit, CommitCounts, News, Node, NodeListing
+from forewarned.storage.postgres.nodes.leases import SharedLeases
 from tests.simulation.store.conditions import Calm, Conditions, Fate
 from tests.simulation.store.following import SimulatedFollowing
-from tests.simulation.store.leases import NotedLeases
 from tests.simulation.store.locks import LockedError
 from tests.simulation.store.server import (
     Ran,
@@ -54,14 +54,14 @@ class SimulatedStore:
         self._conditions = conditions or Calm()
         self._rank = rank
         self._monotonic_ns = monotonic_ns
-        self._leases = NotedLeases(self._tend)
+        self._leases = SharedLeases(self._transact_alone, node.id)
         self._running: set[asyncio.Task[object]] = set()
         self.following: SimulatedFollowing | None = None
         self.readiness = _NoReadiness()
 
     async def __aenter__(self) -> Self:
         """Raises StoreUnavailableError."""
-        await self._tend_simulated(SimulatedTransaction.correct_wakes)
+        await self._tend(SimulatedTransaction.correct_wakes)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -95,6 +95,14 @@ class SimulatedStore:
         touching: Collection[ScopeId] = (),
         tell: Listener | None = None,
     ) -> tuple[T, Commit]:
+        return await self._transact(function, touching, tell)
+
+    async def _transact(
+        self,
+        function: Callable[[SimulatedTransaction], T],
+        touching: Collection[ScopeId],
+        tell: Listener | None,
+    ) -> tuple[T, Commit]:
         # Its own task: what follows a commit is done even if no caller waits.
         task = asyncio.create_task(self._carry_out(function, touching, tell))
         self._running.add(task)
@@ -108,7 +116,7 @@ class SimulatedStore:
         return task.result()
 
     async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
-        await self._tend_simulated(lambda tx: tx.mark_read(marks, older_by=older_by))
+        await self._tend(lambda tx: tx.mark_read(marks, older_by=older_by))
 
     def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
         return self._leases.lease(name)
@@ -135,11 +143,11 @@ class SimulatedStore:
         )
         return self.following
 
-    async def _tend(self, function: Callable[[Transaction], T]) -> T:
-        result, _ = await self.transact(function)
+    async def _transact_alone(self, function: Callable[[SimulatedTransaction], T]) -> T:
+        result, _ = await self._transact(function, (), None)
         return result
 
-    async def _tend_simulated(self, function: Callable[[SimulatedTransaction], T]) -> T:
+    async def _tend(self, function: Callable[[SimulatedTransaction], T]) -> T:
         result, _ = await self._carry_out(function, (), None)
         return result
 

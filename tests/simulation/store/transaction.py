@@ -140,6 +140,30 @@ class SimulatedTransaction(SqliteTransaction):
         self._hold(Key("chain", ""))
         return super().chain_history(limit)
 
+    def take_lease(self, name: str, holder: str, length: timedelta) -> int | None:
+        """As a note, where PostgreSQL has a table."""
+        token, until = self._lease(name)
+        if until > self.now:
+            return None
+        self._put_lease(name, token + 1, length)
+        return token + 1
+
+    def renew_lease(self, name: str, token: int, length: timedelta) -> bool:
+        newest, _ = self._lease(name)
+        if newest != token:
+            return False
+        self._put_lease(name, token, length)
+        return True
+
+    def _lease(self, name: str) -> tuple[int, datetime]:
+        """Its newest token, and until when that holds."""
+        note = self.note(f"lease {name}") or f"0 {self.now.isoformat()}"
+        token, _, until = note.partition(" ")
+        return int(token), datetime.fromisoformat(until)
+
+    def _put_lease(self, name: str, token: int, length: timedelta) -> None:
+        self.put_note(f"lease {name}", f"{token} {(self.now + length).isoformat()}")
+
     @property
     def publishes(self) -> bool:
         """Whether an event has been scheduled."""

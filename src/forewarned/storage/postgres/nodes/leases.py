@@ -1,4 +1,4 @@
-"""Leases that several nodes share: rows of a table, which a node must renew or lose.
+"""Leases that several nodes share: a node must renew one, or lose it.
 
 Invariant: of two nodes that both believe they hold a lease, only the one with the newer token can
 commit what the lease is for.
@@ -8,11 +8,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from forewarned.service.errors import LeaseLostError, StoreUnavailableError
 from forewarned.service.ports import Lease, Transaction
-from forewarned.storage.postgres.transaction import PostgresTransaction
 
 T = TypeVar("T")
 
@@ -22,8 +21,17 @@ _PAUSE: Final = 0.2
 """Seconds until a lease that another node holds is asked for again."""
 
 
+@runtime_checkable
+class LeasingTransaction(Protocol):
+    def take_lease(self, name: str, holder: str, length: timedelta) -> int | None:
+        """The token of a lease that nobody held; None if somebody does."""
+
+    def renew_lease(self, name: str, token: int, length: timedelta) -> bool:
+        """Whether it is still held. Nobody else can take it before this transaction has ended."""
+
+
 class Transact(Protocol):
-    def __call__(self, function: Callable[[PostgresTransaction], T]) -> Awaitable[T]: ...
+    def __call__(self, function: Callable[[LeasingTransaction], T]) -> Awaitable[T]: ...
 
 
 class SharedLeases:
@@ -57,10 +65,10 @@ class _SharedLease:
 
     def check(self, tx: Transaction) -> None:
         # Leases of this store are used in its own transactions only, or in a preview of one.
-        if not isinstance(tx, PostgresTransaction):
+        if not isinstance(tx, LeasingTransaction):
             raise TypeError(f"not a transaction of this store: {tx!r}")
         if not tx.renew_lease(self._name, self._token, _LENGTH):
             raise LeaseLostError(self._name)
 
-    def give_back(self, tx: PostgresTransaction) -> None:
+    def give_back(self, tx: LeasingTransaction) -> None:
         tx.renew_lease(self._name, self._token, timedelta(0))
