@@ -15,10 +15,8 @@ class Story:
         """`kept` is how many lines; None for all."""
         self._now = now
         self._lines: deque[str] = deque(maxlen=kept)
-        self.told = 0
 
     def tell(self, who: str, what: str) -> None:
-        self.told += 1
         self._lines.append(f"{self._now():%m-%d %H:%M:%S.%f}  {who:<12} {what}")
 
     def lines(self) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from forewarned.core.ids import EventId, MaintenanceId, ScopeId
-from forewarned.core.model import Approval, Event, EventStatus, EventType, Scope, StartCause
+from forewarned.core.model import Approval, Event, EventStatus, EventType, Scope
 from forewarned.core.transitions import (
     Canceled,
     Completed,
@@ -238,8 +238,3 @@ class Oracle:
                 for vm in saved.scope.resources.values()
             }
         )
-
-
-def was_born_started(life: Life) -> bool:
-    first = life.facts[0]
-    return isinstance(first, Started) and first.cause is not StartCause.NOT_BEFORE

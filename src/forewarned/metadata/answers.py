@@ -101,7 +101,7 @@ class Answers:
                     peer.bucket = bucket
                 wait = self._rate_limit.take(bucket, now)
                 if wait:
-                    return too_many(wait, request)
+                    return _too_many(wait, request)
             operation = request.operation
             if not isinstance(operation, ReadEvents):
                 return _for_any_caller(request)
@@ -332,7 +332,7 @@ def _is_news(wait: routes.Wait, document: Document) -> bool:
     return wait.last_incarnation is not None and wait.last_incarnation != document.incarnation
 
 
-def too_many(wait: float, request: RoutedRequest) -> Response:
+def _too_many(wait: float, request: RoutedRequest) -> Response:
     refusal = Refusal(
         reason=Reason.TOO_MANY_REQUESTS,
         message="Too many requests. Slow down.",

@@ -26,7 +26,6 @@ from forewarned.security.files import CERTIFICATE, replace_file
 CA_FILE: Final = "arm-ca.pem"
 CA_KEY_FILE: Final = "arm-ca-key.pem"
 SERVER_FILE: Final = "arm.pem"
-SERVER_KEY_FILE: Final = "arm-key.pem"
 FEED_FILE: Final = "feed.pem"
 """What pollers of hypervisors are shown."""
 

@@ -44,19 +44,14 @@ def bindings_that_change(wanted: Iterable[Binding], found: Collection[FoundRow])
 def refuse_taken(
     differences: Collection[Delta],
     joining: Mapping[ResourceName, Binding],
-    found: Iterable[FoundRow],
+    found: Collection[FoundRow],
 ) -> None:
     """Refuse VMs to be added whose names or addresses others have, or that share them.
 
     `joining` are their bindings, and `found` the VMs that have such a name or address.
     """
-    owners: dict[str, ScopeId] = {}
-    holders: dict[str, ResourceName] = {}
-    leaving = {fold(name) for difference in differences for name in difference.removed}
-    for row in found:
-        if row["folded"] not in leaving:
-            owners[row["folded"]] = row["scope_id"]
-            holders[row["address"]] = row["name"]
+    owners: dict[str, ScopeId] = {row["folded"]: row["scope_id"] for row in found}
+    holders: dict[str, ResourceName] = {row["address"]: row["name"] for row in found}
     for difference in differences:
         for vm in difference.added:
             owner = owners.setdefault(fold(vm.name), difference.scope.id)
