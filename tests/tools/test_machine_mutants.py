@@ -217,6 +217,8 @@ def test_a_module_below_the_least_score_fails_though_all_is_explained(project: P
         (EQUIVALENT.replace("at the limit both branches return the limit", " "), "say why"),
         (EQUIVALENT.replace("where", "function"), "it needs module, new, old, where, why"),
         ("[[equivalent]]\n", r"only tables named \[\[survivor\]\]"),
+        ("survivor = ['one']\n", r"only tables named \[\[survivor\]\]"),
+        ("[[survivor]\n", "explained.toml: .* line 1"),
     ],
 )
 def test_a_wrong_file_of_explanations_is_refused(
@@ -227,6 +229,13 @@ def test_a_wrong_file_of_explanations_is_refused(
 
     with pytest.raises(BadExplanationError, match=complaint):
         explanations.read(file)
+
+
+def test_a_run_that_would_try_nothing_is_refused(project: Path) -> None:
+    ran = run(project, "--parallel", "0")
+
+    assert "'0' is not a number from 1 on" in ran.stderr
+    assert ran.returncode == 2
 
 
 def test_an_edit_changes_what_it_says_and_leaves_all_other_lines_alone(project: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tools.arguments import at_least_one
 from tools.mutants.machine import explanations
 from tools.mutants.machine.edits import Edit, edits_of
 from tools.mutants.machine.explanations import BadExplanationError, Judgement, Key, key_of
@@ -83,7 +84,9 @@ def _parser(targets: Sequence[Target]) -> argparse.ArgumentParser:
         help="only every Nth edit, from the Ith on: a long run in pieces",
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--parallel", type=int, default=2, metavar="N", help="trials at a time")
+    parser.add_argument(
+        "--parallel", type=at_least_one, default=2, metavar="N", help="trials at a time"
+    )
     return parser
 
 

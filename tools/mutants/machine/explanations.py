@@ -48,10 +48,14 @@ def key_of(edit: Edit) -> Key:
 def read(file: Path = FILE) -> dict[Key, str]:
     """Raises BadExplanationError."""
     found: dict[Key, str] = {}
-    content = tomllib.loads(file.read_text())
-    if not set(content) <= {"survivor"}:
+    try:
+        content = tomllib.loads(file.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise BadExplanationError(f"{file.name}: {error}") from error
+    tables = content.get("survivor", [])
+    if not set(content) <= {"survivor"} or not _are_tables(tables):
         raise BadExplanationError(f"{file.name} has only tables named [[survivor]]")
-    for number, table in enumerate(content.get("survivor", []), 1):
+    for number, table in enumerate(tables, 1):
         if set(table) != _FIELDS or not all(isinstance(value, str) for value in table.values()):
             raise BadExplanationError(
                 f"{file.name}, survivor {number}: it needs {', '.join(sorted(_FIELDS))}, as texts"
@@ -63,6 +67,10 @@ def read(file: Path = FILE) -> dict[Key, str]:
             raise BadExplanationError(f"{file.name}, survivor {number}: it is there twice")
         found[key] = table["why"]
     return found
+
+
+def _are_tables(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(each, dict) for each in found)
 
 
 def judge(
