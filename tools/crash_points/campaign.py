@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.crash_points.subject import REFUSED, STOPPED, UNKNOWN, Subject, Verdict
+from tools.crash_points.subject import Subject, Verdict, refusals
 from tools.crash_points.tracing import Injection, Kind, Point, Tracer
 
 _TRIES: Final = 3
@@ -103,10 +103,10 @@ class Campaign:
         """Raises UnharmedRunFailsError."""
         with self._place(subject) as folder:
             life = self._tracer.start(subject.live, folder)
-            told = subject.attend(folder, life)
+            told = subject.attend(life)
             life.end()
             verdict = subject.judge(folder, told)
-            if life.exit_code or not verdict.is_good or _refusals(told):
+            if life.exit_code or not verdict.is_good or refusals(told):
                 raise UnharmedRunFailsError(f"{subject.name}: {verdict}; it told: {told}")
             return life.points()
 
@@ -129,7 +129,7 @@ class Campaign:
     def _try_once(self, subject: Subject, injection: Injection) -> Trial:
         with self._place(subject) as folder:
             life = self._tracer.start(subject.live, folder, injection)
-            told = subject.attend(folder, life)
+            told = subject.attend(life)
             life.end()
             unclear = [line for line in told if line.startswith("unclear ")]
             if life.exit_code is None:
@@ -139,10 +139,6 @@ class Campaign:
                 kind=injection.kind,
                 verdict=subject.judge(folder, told),
                 reached=life.was_reached,
-                refusals=_refusals(told),
+                refusals=refusals(told),
                 unclear=unclear,
             )
-
-
-def _refusals(told: Sequence[str]) -> list[str]:
-    return [line for line in told if line.startswith((REFUSED, STOPPED, UNKNOWN))]

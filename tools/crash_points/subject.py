@@ -59,7 +59,7 @@ class Subject(Protocol):
     def live(self, folder: Path, tell: Tell) -> None:
         """In the process that is killed. What it raises is an unclear end."""
 
-    def attend(self, folder: Path, life: Life) -> list[str]:
+    def attend(self, life: Life) -> list[str]:
         """What was told, and what else this process has seen of that one until its end."""
 
     def judge(self, folder: Path, told: Sequence[str]) -> Verdict:
@@ -69,6 +69,11 @@ class Subject(Protocol):
 def those(told: Sequence[str], word: str) -> list[str]:
     """What was told with this word, without it."""
     return [line.removeprefix(f"{word} ") for line in told if line.startswith(f"{word} ")]
+
+
+def refusals(told: Sequence[str]) -> list[str]:
+    """What callers, or an operator, were told of something that went wrong."""
+    return [line for line in told if line.startswith((REFUSED, STOPPED, UNKNOWN))]
 
 
 def compare(told: Sequence[str], recovered: Sequence[str]) -> Verdict:

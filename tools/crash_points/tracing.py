@@ -25,7 +25,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from tools.crash_points.subject import REFUSED, STOPPED, UNKNOWN, Tell
+from tools.crash_points.subject import Tell, refusals
 
 CALLS: Final = (
     *("write", "pwrite64", "writev", "pwritev", "pwritev2", "ftruncate", "truncate", "fallocate"),
@@ -221,9 +221,9 @@ def _live(
     ctypes.CDLL(None).prctl(_SET_PTRACER, _ANY_PROCESS)
 
     def tell(line: str) -> None:
-        # A call that none of those which fail is.
+        # `send` is none of the calls that are made to fail.
         told.send(f"{' '.join(line.split())}\n".encode())
-        if dies_when_refused and line.startswith((REFUSED, STOPPED, UNKNOWN)):
+        if dies_when_refused and refusals([line]):
             os.kill(os.getpid(), signal.SIGKILL)
 
     # What goes wrong is told. Lines of a log would be calls that fail, too.

@@ -108,7 +108,7 @@ class JournalSubject:
         except JournalError as error:
             tell(f"{STOPPED} {error}")
 
-    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002  # it needs no one
+    def attend(self, life: Life) -> list[str]:
         return life.told()
 
     def judge(self, folder: Path, told: Sequence[str]) -> Verdict:

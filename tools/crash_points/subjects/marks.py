@@ -23,7 +23,7 @@ _KEY: Final = "event/web"
 
 
 def counted_program(folder: Path) -> str:
-    """Leaves a link behind each time: a call that none of those which fail is."""
+    """Leaves a symbolic link behind each time: to make one is no call that is made to fail."""
     return program(_program(folder), f"ln -s run {_runs(folder)}.$$")
 
 
@@ -47,7 +47,7 @@ class RunnerSubject:
         except Exception as error:  # noqa: BLE001  # what a runner says, no one reads
             tell(f"{STOPPED} {error}")
 
-    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002  # it needs no one
+    def attend(self, life: Life) -> list[str]:
         return life.told()
 
     def judge(self, folder: Path, told: Sequence[str]) -> Verdict:  # noqa: ARG002  # the record tells
@@ -91,7 +91,7 @@ class MarksSubject:
     def live(self, folder: Path, tell: Tell) -> None:  # noqa: ARG002  # the server is told
         carry_out(folder)
 
-    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002
+    def attend(self, life: Life) -> list[str]:
         told = life.told()
         task = self._task()
         # Stuck: a runner that was killed leaves it open whether its program has done its work.

@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 from forewarned.clock import VirtualClock
-from forewarned.core import lifecycle
 from forewarned.core.change import Change
 from forewarned.core.ids import ScopeId
 from forewarned.core.transitions import Approved
@@ -17,7 +15,7 @@ from forewarned.publishing.messenger import TargetMessenger
 from forewarned.publishing.ports import Target
 from forewarned.publishing.publisher import Publisher
 from forewarned.service.engine import Engine
-from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.subscriptions.model import Message, Subscription
@@ -25,19 +23,9 @@ from forewarned.service.subscriptions.outcomes import Delivered, Outcome
 from forewarned.storage import SqliteStore
 from tests.builders import DAY, NOON, OPERATOR, SECOND, a_scope, an_event, emptied
 from tests.service.subscriptions.messages import a_subscription
-from tools.crash_points.subject import (
-    ACKED,
-    ASKED,
-    REFUSED,
-    STOPPED,
-    UNKNOWN,
-    Life,
-    Tell,
-    Verdict,
-    compare,
-    those,
-)
-from tools.crash_points.subjects.store import DATABASE, RULES
+from tools.crash_points.subject import STOPPED, Life, Tell, Verdict, compare, those
+from tools.crash_points.subjects.answers import ask
+from tools.crash_points.subjects.store import opened
 
 DELIVERED: Final = "delivered"
 MESSAGES: Final = 3
@@ -78,7 +66,7 @@ class OutboxSubject:
         except StoreUnavailableError as error:
             tell(f"{STOPPED} {error}")
 
-    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002  # it needs no one
+    def attend(self, life: Life) -> list[str]:
         return life.told()
 
     def judge(self, folder: Path, told: Sequence[str]) -> Verdict:
@@ -128,25 +116,12 @@ async def _live(folder: Path, tell: Tell) -> None:
 async def _happen(engine: Engine, number: int, tell: Tell) -> bool:
     """Whether it is acknowledged."""
     at = NOON + number * SECOND
-    what = f"{at:%S}"
 
     def decision(tx: Transaction) -> None:
         fact = Approved(scope_id=_SCOPE, at=at, event=_EVENT)
         tx.save(Change(scope=tx.load(_SCOPE), transitions=(fact,)), by=OPERATOR)
 
-    for _ in range(2):
-        tell(f"{ASKED} {what}")
-        try:
-            await engine.decide(decision)
-        except UnknownOutcomeError as error:
-            tell(f"{UNKNOWN} {what}: {error}")
-            return False
-        except StoreUnavailableError as error:
-            tell(f"{REFUSED} {what}: {error}")
-        else:
-            tell(f"{ACKED} {what}")
-            return True
-    return False
+    return await ask(f"{at:%S}", lambda: engine.decide(decision), tell)
 
 
 async def _settled(folder: Path) -> tuple[list[str], list[str]]:
@@ -189,12 +164,7 @@ def _approvals(snapshot: Snapshot) -> list[str]:
 
 @asynccontextmanager
 async def _opened(folder: Path) -> AsyncIterator[tuple[SqliteStore, VirtualClock]]:
-    clock = VirtualClock(NOON, speed=0)
-    next_wake = partial(lifecycle.next_wake, rules=RULES)
-    async with (
-        clock,
-        SqliteStore(folder / DATABASE, clock, next_wake=next_wake, wall_clock=clock.now) as store,
-    ):
+    async with VirtualClock(NOON, speed=0) as clock, opened(folder, clock) as store:
         yield store, clock
 
 

@@ -24,10 +24,10 @@ from tools.crash_points.subject import (
     compare,
     those,
 )
+from tools.crash_points.subjects.store import ACTIONS
 
 VMS: Final = ("a", "b", "c")
 FLEET: Final = "".join(f'[[vms]]\nname = "{name}"\n' for name in VMS)
-ACTIONS: Final = frozenset({"scheduled", "approved", "completed", "canceled"})
 _PATIENCE: Final = 60.0
 _LISTENS: Final = re.compile(r"printed +(metadata|control) +https?://(\S+)$")
 _READY: Final = "printed Stop with"
@@ -60,7 +60,7 @@ class ServerSubject:
                 said = log.read_text().strip().splitlines()
                 tell(f"{STOPPED} {said[-1] if said else 'without a word'}")
 
-    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002  # it says where it is
+    def attend(self, life: Life) -> list[str]:
         told: list[str] = []
         while lines := life.lines():
             told += lines

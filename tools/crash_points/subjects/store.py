@@ -7,7 +7,7 @@ there, and the events are held against it.
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -17,12 +17,11 @@ from typing_extensions import override
 
 from forewarned.clock import VirtualClock
 from forewarned.core import lifecycle
-from forewarned.core.errors import RefusalError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
-from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.approval import Approvals
 from forewarned.service.events.schedule import Request, Scheduler
 from forewarned.service.lifecycle.actuation import Actuation
@@ -31,22 +30,13 @@ from forewarned.service.ports import Snapshot, Transaction
 from forewarned.storage import SqliteStore
 from tests.builders import NOON, OPERATOR, a_binding, a_resource, a_scope, event_id
 from tests.storage.store_calls import keep
-from tools.crash_points.subject import (
-    ACKED,
-    ASKED,
-    REFUSED,
-    STOPPED,
-    UNKNOWN,
-    Life,
-    Tell,
-    Verdict,
-    compare,
-)
+from tools.crash_points.subject import ACKED, STOPPED, Life, Tell, Verdict, compare
+from tools.crash_points.subjects.answers import ask
 
 DATABASE: Final = "forewarned.db"
 RULES: Final = Rules()
 ACTIONS: Final = frozenset({"scheduled", "approved", "completed", "canceled"})
-"""What is asked for here, as history calls it."""
+"""What is asked for, as history calls it."""
 _STATUSES: Final = {
     frozenset({"scheduled"}): EventStatus.SCHEDULED,
     frozenset({"scheduled", "approved"}): EventStatus.STARTED,
@@ -56,10 +46,10 @@ _STATUSES: Final = {
 _ANOTHER: Final = event_id(99)
 
 
-def opened(folder: Path) -> SqliteStore:
-    clock = VirtualClock(NOON, speed=0)
+def opened(folder: Path, clock: VirtualClock | None = None) -> SqliteStore:
+    clock = clock or VirtualClock(NOON, speed=0)
     next_wake = partial(lifecycle.next_wake, rules=RULES)
-    return SqliteStore(folder / DATABASE, clock, next_wake=next_wake)
+    return SqliteStore(folder / DATABASE, clock, next_wake=next_wake, wall_clock=clock.now)
 
 
 async def fill(store: SqliteStore) -> None:
@@ -86,39 +76,27 @@ class Requests:
             resources=(ResourceName(f"vm{vm}"),),
             source=EventSource.PLATFORM,
         )
-        await self._ask(f"scheduled {id}", lambda: scheduler.schedule(request, by=OPERATOR))
+        await ask(f"scheduled {id}", lambda: scheduler.schedule(request, by=OPERATOR), self._tell)
 
     async def approve(self, id: EventId) -> None:
         approvals = Approvals(self._engine, RULES)
-        await self._ask(f"approved {id}", lambda: approvals.approve_from_outside(id, by=OPERATOR))
+        await ask(
+            f"approved {id}", lambda: approvals.approve_from_outside(id, by=OPERATOR), self._tell
+        )
 
     async def complete(self, id: EventId) -> None:
         actuation = Actuation(self._engine)
-        await self._ask(f"completed {id}", lambda: actuation.complete_by_hand(id, by=OPERATOR))
+        await ask(
+            f"completed {id}", lambda: actuation.complete_by_hand(id, by=OPERATOR), self._tell
+        )
 
     async def cancel(self, id: EventId) -> None:
         scheduler = Scheduler(self._engine, RULES, lambda: id)
-        await self._ask(
-            f"canceled {id}", lambda: scheduler.cancel(id, reason="enough", by=OPERATOR)
+        await ask(
+            f"canceled {id}",
+            lambda: scheduler.cancel(id, reason="enough", by=OPERATOR),
+            self._tell,
         )
-
-    async def _ask(self, what: str, ask: Callable[[], Awaitable[object]]) -> None:
-        """Once more if it is refused, as clients do that are told to try again."""
-        for _ in range(2):
-            self._tell(f"{ASKED} {what}")
-            try:
-                await ask()
-            except UnknownOutcomeError as error:
-                self._tell(f"{UNKNOWN} {what}: {error}")
-                return
-            except StoreUnavailableError as error:
-                self._tell(f"{REFUSED} {what}: {error}")
-            except RefusalError:
-                # What it was about has been refused before.
-                return
-            else:
-                self._tell(f"{ACKED} {what}")
-                return
 
 
 async def ask_all(requests: Requests) -> None:
@@ -156,17 +134,11 @@ async def held_up(store: SqliteStore) -> AsyncIterator[None]:
             await holding
 
 
-def make_requests(store: SqliteStore, tell: Tell) -> Requests:
-    return Requests(store, tell)
-
-
 class StoreSubject:
     name = "store"
     title = "SQLite's writer"
 
-    def __init__(
-        self, make_requests: Callable[[SqliteStore, Tell], Requests] = make_requests
-    ) -> None:
+    def __init__(self, make_requests: Callable[[SqliteStore, Tell], Requests] = Requests) -> None:
         self._make_requests = make_requests
 
     def prepare(self, folder: Path) -> None:
@@ -180,7 +152,7 @@ class StoreSubject:
             if store is not None:
                 await ask_all(self._make_requests(store, tell))
 
-    def attend(self, folder: Path, life: Life) -> list[str]:  # noqa: ARG002
+    def attend(self, life: Life) -> list[str]:
         return life.told()
 
     def judge(self, folder: Path, told: Sequence[str]) -> Verdict:
