@@ -3,8 +3,11 @@
 A sample of the points, in seconds; `make crash-points` and the thorough test try all of them.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from typing_extensions import override
@@ -13,12 +16,14 @@ from forewarned.agent.journal import AnyFact, Began, Ended
 from forewarned.agent.model import Progress
 from forewarned.storage import SqliteStore
 from tests.packages import give_up, need
-from tools.crash_points.campaign import Campaign, Result
+from tools.crash_points.campaign import Campaign, UnharmedRunFailsError
 from tools.crash_points.catalog import PRELOADED, SUBJECTS
-from tools.crash_points.subject import ACKED, Tell, Verdict, compare
+from tools.crash_points.subject import ACKED, Life, Tell, Verdict, compare
 from tools.crash_points.subjects.journal import JournalSubject, ToldJournal
 from tools.crash_points.subjects.store import Requests, StoreSubject
-from tools.crash_points.tracing import Kind, NoTracingError, Tracer
+from tools.crash_points.tracing import Injection, Kind, NoTracingError, Point, Tracer
+
+T = TypeVar("T")
 
 SAMPLE = {"store": 60, "outbox": 70, "journal": 15, "marks": 11, "runner": 12}
 """Of how many points one is tried, for each kind."""
@@ -35,7 +40,7 @@ def campaign(tracer: Tracer, tmp_path: Path) -> Campaign:
     return Campaign(tracer, tmp_path)
 
 
-def tried(run: Callable[[], Result]) -> Result:
+def tried(run: Callable[[], T]) -> T:
     try:
         return run()
     except NoTracingError as error:
@@ -103,6 +108,36 @@ def test_a_hook_that_is_written_down_when_it_has_run_is_found(campaign: Campaign
     result = tried(lambda: campaign.run(JournalSubject(LateJournal), kinds=[Kind.KILL], every=4))
 
     assert result.counts()["doubled"] > 0
+
+
+class HangingSubject:
+    name = title = "hanging"
+
+    def prepare(self, folder: Path) -> None:
+        pass
+
+    def live(self, folder: Path, tell: Tell) -> None:
+        with suppress(OSError):
+            (folder / "file").write_bytes(b"all of it")
+        threading.Event().wait()
+
+    def attend(self, life: Life) -> list[str]:
+        return life.told()
+
+    def judge(self, folder: Path, told: Sequence[str]) -> Verdict:
+        return Verdict()
+
+
+def test_a_process_that_does_not_come_to_an_end_is_found(tmp_path: Path) -> None:
+    need("strace", package="strace")
+    campaign = Campaign(Tracer([*PRELOADED, __name__], patience=0.5), tmp_path)
+    broken = Injection(Point("write", "file", 1), Kind.BROKEN)
+
+    trial = tried(lambda: campaign.try_point(HangingSubject(), broken))
+
+    assert trial.unclear == ["it did not come to an end"]
+    with pytest.raises(UnharmedRunFailsError):
+        campaign.count(HangingSubject())
 
 
 @pytest.mark.parametrize(

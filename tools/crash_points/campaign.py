@@ -106,7 +106,7 @@ class Campaign:
             told = subject.attend(life)
             life.end()
             verdict = subject.judge(folder, told)
-            if life.exit_code or not verdict.is_good or refusals(told):
+            if life.exit_code != 0 or not verdict.is_good or refusals(told):
                 raise UnharmedRunFailsError(f"{subject.name}: {verdict}; it told: {told}")
             return life.points()
 

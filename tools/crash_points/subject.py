@@ -42,7 +42,7 @@ class Life(Protocol):
     """Whether it is to be killed as soon as anyone has been told what went wrong."""
 
     def told(self) -> list[str]:
-        """All that it tells, until it ends."""
+        """All that it tells, until it ends or falls silent."""
 
     def lines(self) -> Sequence[str]:
         """What it has told so far, after waiting for more."""

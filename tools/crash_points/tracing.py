@@ -85,7 +85,8 @@ class Injection:
 class TracedLife:
     """Made by `Tracer.start`."""
 
-    def __init__(self, folder: Path, injection: Injection | None) -> None:
+    def __init__(self, folder: Path, injection: Injection | None, *, patience: float) -> None:
+        self._patience = patience
         self._log = folder.with_name("strace")
         self._folder = folder
         self._injection = injection
@@ -104,6 +105,7 @@ class TracedLife:
         theirs.close()
         assert self._process.pid is not None
         self.pid = self._process.pid
+        # The first has to wait until all is imported.
         self._ours.settimeout(PATIENCE)
         assert self._ours.recv(1) == b"?"
         self._strace = subprocess.Popen(
@@ -111,8 +113,10 @@ class TracedLife:
         )
         assert self._strace.stderr is not None
         if "attached" not in (said := self._strace.stderr.readline()):
+            self._process.kill()
             raise NoTracingError(said.strip())
         self._ours.send(b"!")
+        self._ours.settimeout(self._patience)
 
     def _options(self) -> Iterator[str]:
         yield from ("-f", "-y", "-s", "0", "-o", str(self._log), "-e", "signal=none")
@@ -127,10 +131,10 @@ class TracedLife:
             yield from ("-P", str(self._folder / point.path))
 
     def lines(self) -> list[str]:
-        """Of more than was told before; empty when it has ended."""
+        """Of more than was told before; empty when it has ended, or says nothing for too long."""
         *whole, self._buffered = self._buffered.split(b"\n")
         while not whole:
-            with suppress(ConnectionResetError):
+            with suppress(ConnectionResetError, TimeoutError):
                 if more := self._ours.recv(1 << 16):
                     *whole, self._buffered = (self._buffered + more).split(b"\n")
                     continue
@@ -145,13 +149,13 @@ class TracedLife:
 
     def end(self) -> None:
         """Wait for it, and for all that it has started."""
-        self._process.join(PATIENCE)
+        self._process.join(self._patience)
         self.exit_code = self._process.exitcode
         self._ours.close()
         if self.exit_code is None:
             self._process.kill()
         try:
-            self._strace.communicate(timeout=PATIENCE)
+            self._strace.communicate(timeout=self._patience)
         except subprocess.TimeoutExpired:
             self._strace.kill()
             self._strace.communicate()
@@ -192,8 +196,12 @@ class NoTracingError(Exception):
 
 
 class Tracer:
-    def __init__(self, modules: Sequence[str]) -> None:
-        """`modules` are imported once, in the process that all others are forked from."""
+    def __init__(self, modules: Sequence[str], *, patience: float = PATIENCE) -> None:
+        """`modules` are imported once, in the process that all others are forked from.
+
+        `patience` is how many seconds a process may be silent, or take to end.
+        """
+        self._patience = patience
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(list(modules))
 
@@ -204,7 +212,7 @@ class Tracer:
         injection: Injection | None = None,
     ) -> TracedLife:
         """Raises NoTracingError."""
-        life = TracedLife(folder, injection)
+        life = TracedLife(folder, injection, patience=self._patience)
         life.begin(self._context, live)
         return life
 
