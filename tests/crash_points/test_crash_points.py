@@ -67,6 +67,18 @@ def test_i23_the_same_at_every_call(campaign: Campaign, name: str) -> None:
     assert result.bad == []
 
 
+def test_i14_a_change_that_a_server_calls_unknown_may_be_there_after_a_kill(
+    campaign: Campaign,
+) -> None:
+    """The disk does not confirm the commit of a completed event."""
+    unconfirmed = Injection(Point("fdatasync", "forewarned.db-wal", 4), Kind.BROKEN_AND_KILL)
+
+    trial = tried(lambda: campaign.try_point(SUBJECTS["server"](), unconfirmed))
+
+    assert [line.partition(":")[0] for line in trial.refusals] == ["unknown completed a"]
+    assert trial.is_good, trial
+
+
 # --- what is wrong is found ----------------------------------------------------------------------
 
 

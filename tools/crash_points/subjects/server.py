@@ -18,10 +18,12 @@ from tools.crash_points.subject import (
     ASKED,
     REFUSED,
     STOPPED,
+    UNKNOWN,
     Life,
     Tell,
     Verdict,
     compare,
+    refusals,
     those,
 )
 from tools.crash_points.subjects.store import ACTIONS
@@ -31,6 +33,10 @@ FLEET: Final = "".join(f'[[vms]]\nname = "{name}"\n' for name in VMS)
 _PATIENCE: Final = 60.0
 _LISTENS: Final = re.compile(r"printed +(metadata|control) +https?://(\S+)$")
 _READY: Final = "printed Stop with"
+
+
+class _RefusedError(Exception):
+    """What follows from it can't be asked for."""
 
 
 class ServerSubject:
@@ -68,7 +74,7 @@ class ServerSubject:
                 found = (_LISTENS.match(line) for line in told)
                 driver = _Driver({each[1]: each[2] for each in found if each})
                 told += driver.drive(until_refused=life.dies_when_refused)
-                dies = life.dies_when_refused and those(told, REFUSED)
+                dies = life.dies_when_refused and refusals(told)
                 with suppress(ProcessLookupError):
                     os.kill(life.pid, signal.SIGKILL if dies else signal.SIGTERM)
         return [*told, *life.told()]
@@ -115,16 +121,16 @@ class _Driver:
         # It may die at any moment.
         with suppress(OSError, HTTPException):
             for name in VMS:
-                self._play(name)
-                if until_refused and those(self._told, REFUSED):
-                    break
+                try:
+                    self._play(name)
+                except _RefusedError:
+                    if until_refused:
+                        break
         return self._told
 
     def _play(self, name: str) -> None:
         body = {"type": "Freeze", "resources": [name]}
         made = self._ask(f"scheduled {name}", "POST", "/v1/events", body)
-        if made is None:
-            return
         event_id = made["events"][0]["event_id"]
         if name == "c":
             self._ask(f"canceled {name}", "POST", f"/v1/events/{event_id}/cancel", {"reason": "x"})
@@ -137,7 +143,7 @@ class _Driver:
     def _ask(
         self, what: str, method: str, path: str, body: object, *, at: str = "control"
     ) -> Any:  # the JSON of the answer
-        """Once more if it is refused. None if it is refused again."""
+        """Once more if it is refused. Raises _RefusedError if it is refused again."""
         for _ in range(self._tries):
             self._told.append(f"{ASKED} {what}")
             connection = HTTPConnection(self._addresses[at], timeout=_PATIENCE)
@@ -150,9 +156,21 @@ class _Driver:
             if response.status < 300:
                 self._told.append(f"{ACKED} {what}")
                 return json.loads(answer or b"null")
-            word = REFUSED if response.status == 503 else f"answered {response.status} to"
-            self._told.append(f"{word} {what}: {answer.decode()}")
-        return None
+            said = answer.decode()
+            word = _word(response.status, said, at=at)
+            self._told.append(f"{word} {what}: {said}")
+            if word == UNKNOWN and at == "control":
+                # Asked for again it might be done twice. An approval counts once (I12).
+                break
+        raise _RefusedError
+
+
+def _word(status: int, said: str, *, at: str) -> str:
+    if status != 503:
+        return f"answered {status} to"
+    # A VM is told to try again, which is right whatever has become of its approval.
+    is_known = at == "control" and "unknown_outcome" not in said
+    return REFUSED if is_known else UNKNOWN
 
 
 class _Printed:
