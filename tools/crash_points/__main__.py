@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from tools.arguments import at_least_one
 from tools.crash_points.campaign import Campaign, Result, UnharmedRunFailsError
 from tools.crash_points.catalog import PRELOADED, SUBJECTS
 from tools.crash_points.tracing import Kind, NoTracingError, Tracer
@@ -58,10 +59,18 @@ def _parser() -> argparse.ArgumentParser:
         "--subject", action="append", choices=SUBJECTS, help="only this one; repeatable"
     )
     parser.add_argument(
-        "--kind", action="append", type=Kind, choices=list(Kind), help="as above, for what happens"
+        "--kind",
+        action="append",
+        type=Kind,
+        choices=list(Kind),
+        help="only this failure; repeatable",
     )
     parser.add_argument(
-        "--every", type=int, default=1, metavar="N", help="try one point of N, for a sample"
+        "--every",
+        type=at_least_one,
+        default=1,
+        metavar="N",
+        help="try one point of N, for a sample",
     )
     parser.add_argument(
         "--first", type=int, default=0, metavar="K", help="the first of the sample, from 0"
