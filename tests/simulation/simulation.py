@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import process_time
@@ -201,9 +201,9 @@ class _Month:
             laws.i22_what_is_done_was_carried_out(self._platform.actions, done)
 
     @staticmethod
-    async def _after(delay: float, act: object) -> None:
+    async def _after(delay: float, act: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(delay)
-        await act()  # type: ignore[operator]  # of operators, or of chaos
+        await act()
 
     def _nudge(self, commit: Commit) -> None:
         changed = {page.scope_id for page in commit.shown}

@@ -1,16 +1,20 @@
 """Virtual time passes when all wait, and only then."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.simulation.loop import NothingLeftError, SimulatedLoop
 
+T = TypeVar("T")
 
-def _run(work: object) -> tuple[object, float]:
+
+def _run(work: Coroutine[Any, Any, T]) -> tuple[T, float]:
     loop = SimulatedLoop()
     try:
-        return loop.run_until_complete(work), loop.time()  # type: ignore[arg-type]  # a coroutine
+        return loop.run_until_complete(work), loop.time()
     finally:
         loop.close()
 

@@ -168,7 +168,7 @@ def interrupt(
 ) -> Change:
     """The impact begins: what the actuator does to these VMs of a Started event.
 
-    Without `vms`, to all of them, as in what follows. `by` is the actuator, if it was not asked.
+    Without `vms`, to all of them, as in what follows. `by` is the actuator, if others asked for it.
     """
     event = _started_event(scope, event_id)
     names = event.resources if vms is None else tuple(vms)

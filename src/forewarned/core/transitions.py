@@ -20,7 +20,7 @@ class Transition:
     scope_id: ScopeId
     at: datetime
     by: Actor | None = None
-    """Who did it, where that is someone else than who asked for the change."""
+    """Who did it; None for who asked for the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,5 +215,5 @@ def _below(kind: type[Transition]) -> Iterator[type[Transition]]:
         yield from _below(each)
 
 
-ACTIONS: Final = frozenset(_word(kind.__name__) for kind in _leaves(Transition))
+ACTIONS: Final = frozenset(map(word, _leaves(Transition)))
 """Every word that `action` knows."""

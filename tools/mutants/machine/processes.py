@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Final, Generic, TypeVar
 
@@ -69,7 +70,7 @@ def results(
     running: dict[Connection, _Running[Tag]] = {}
     while True:
         while len(running) < parallel and (job := next(waiting, None)) is not None:
-            pid, pipe = _split_off(lambda writer, job=job: _work(job, writer))  # type: ignore[misc]
+            pid, pipe = _split_off(partial(_work, job))
             deadline = time.monotonic() + 20 + 4 * job.seconds
             running[pipe] = _Running(tag=job.tag, pid=pid, deadline=deadline)
         if not running:

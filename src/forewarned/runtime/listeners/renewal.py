@@ -34,5 +34,5 @@ async def _renew(renew: Callable[[], Awaitable[object]], every: timedelta) -> No
         try:
             await renew()
         except CertificateError as error:
-            # The one that is presented is valid for a month from the first time on.
+            # From the first attempt on, the one that is presented is valid for another month.
             _log.error("can't renew the certificate", extra={"why": str(error)})

@@ -72,8 +72,8 @@ def approve(
 ) -> None:
     """Part of a transaction: approves events of one scope, all or none.
 
-    What is simulated begins in it. Of events that start by the thousand, because they are due, VMs
-    are told before that is written.
+    Simulated work begins in the same one. That of events which start because they are due does not:
+    there may be thousands, and their VMs would wait for it.
     """
     unknown = [event_id for event_id in event_ids if event_id not in scope.events]
     change = lifecycle.approve(

@@ -87,7 +87,7 @@ def hand_over(commit: Commit, actuator: Actuator) -> None:
 def with_impacts(
     change: Change, simulation: Simulation, *, now: datetime
 ) -> tuple[Change, list[Task]]:
-    """The change and the impact of what it starts, where that is simulated; and the tasks of it.
+    """The change with the impact of what it starts, where that is simulated, and the tasks begun.
 
     Part of the transaction that starts an event, so that no other one has to report it.
     """

@@ -24,7 +24,7 @@ COLUMNS: Final = (
 _values: Final = itemgetter(*COLUMNS)
 _encode: Final = msgspec.json.Encoder().encode
 _NUL: Final = rb"\u0000"
-"""In JSON. Also in a text that says so, and then looking at each value changes nothing."""
+"""As JSON writes it. A text may also spell it out: then looking at each value changes nothing."""
 
 
 class _Row(Protocol):
