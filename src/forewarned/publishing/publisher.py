@@ -36,8 +36,11 @@ _RENEW: Final = CLAIM / 3
 _RETRY: Final = timedelta(seconds=1)
 _SOON: Final = timedelta(milliseconds=500)
 """After another node's commit: mostly that node has done it all."""
-_GATHER: Final = timedelta(milliseconds=50)
-"""Between turns for commits of this node: a turn takes as long as some of the changes it is for."""
+_GATHER: Final = timedelta(milliseconds=200)
+"""Between turns for commits of this node: a turn takes as long as some of the changes it is for.
+
+The first commit after a calm is told of at once.
+"""
 _LOOK: Final = timedelta(minutes=1)
 """At the latest, while there is a subscription: what told of news may have been lost."""
 _LEAST: Final = timedelta(milliseconds=20)

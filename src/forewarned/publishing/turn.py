@@ -30,10 +30,8 @@ _MOST_EACH: Final = 8
 """Of one subscription: a target that answers slowly must not keep the others waiting."""
 _MOST_FAILING: Final = 1
 """Of one whose last attempt failed: its target may take its whole time limit to say nothing."""
-_BATCH: Final = 256
-"""Messages from the outbox in one turn."""
 _MOST_QUEUED: Final = 1024
-"""Deliveries in one turn, where there are many subscriptions: changes wait for it on SQLite."""
+"""Deliveries of messages from the outbox in one turn: changes wait for it on SQLite."""
 _AT_ONCE: Final = timedelta(0)
 
 
@@ -143,7 +141,7 @@ def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
 
 def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool:
     """Returns whether the outbox is empty now."""
-    limit = max(min(_BATCH, _MOST_QUEUED // max(len(subscriptions), 1)), 1)
+    limit = max(_MOST_QUEUED // max(len(subscriptions), 1), 1)
     messages = tx.take_outbox(limit=limit)
     wanted = [
         (message, names)
