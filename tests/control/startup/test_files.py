@@ -85,6 +85,24 @@ def test_a_name_that_two_files_give_is_told_at_the_second(tmp_path: Path) -> Non
     assert told.startswith("20.toml:2: vms[0]: a VM named 'web' already exists")
 
 
+def test_steps_in_two_files_of_one_name_are_refused_as_they_would_be_taken_at_every_start(
+    tmp_path: Path,
+) -> None:
+    step = '[[step]]\ndo = "fail"\nvm = "web"\n'
+    for folder in ("here", "there", "else"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "fleet.toml").write_text(WEB if folder == "else" else step)
+    here, there, fleet = (tmp_path / folder / "fleet.toml" for folder in ("here", "there", "else"))
+
+    with pytest.raises(FleetFileError) as refused:
+        load_startup([here, there, fleet])
+
+    assert refused.value.mistakes == (
+        f"{there}:1: step[0]: {here} has the same name and steps, too: rename one of the files",
+    )
+    assert len(load_startup([here, fleet]).step_files) == 1
+
+
 def test_files_must_agree_on_what_a_fleet_has_once(tmp_path: Path) -> None:
     here, there = 'location = "here"\n', 'location = "there"\n'
 

@@ -7,7 +7,6 @@ twice, whenever a start is cut short: what a step changes and that it was taken 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final, TypeVar, assert_never
 
 import msgspec
@@ -141,8 +140,8 @@ def _no_vm(name: str, known: Collection[str]) -> str:
 
 async def _steps_taken(steps: StepFile, use_cases: UseCases) -> int:
     """How many of them an earlier start has taken."""
-    name = _note(steps)
-    note = await use_cases.engine.ask(lambda s: s.note(name))
+    key = _key(steps)
+    note = await use_cases.engine.ask(lambda s: s.note(key))
     digest, _, taken = (note or "").partition(" ")
     if digest != _digest(steps.steps):
         return 0
@@ -152,12 +151,11 @@ async def _steps_taken(steps: StepFile, use_cases: UseCases) -> int:
 def _note_taken(tx: Transaction, *, steps: StepFile, taken: int) -> None:
     """The digest alone once all are taken, as versions before noted it."""
     some = f" {taken}" if taken < len(steps.steps) else ""
-    tx.put_note(_note(steps), _digest(steps.steps) + some)
+    tx.put_note(_key(steps), _digest(steps.steps) + some)
 
 
-def _note(steps: StepFile) -> str:
-    """By the file's own name: a directory may be mounted elsewhere tomorrow."""
-    return f"startup {Path(steps.file.source).name}"
+def _key(steps: StepFile) -> str:
+    return f"startup {steps.name}"
 
 
 def _digest(steps: Sequence[AnyStep]) -> str:

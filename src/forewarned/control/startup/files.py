@@ -3,7 +3,7 @@
 Invariant: every file is read before anything is applied, and all mistakes are told at once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +29,11 @@ class StepFile:
 
     file: TomlFile
     steps: tuple[AnyStep, ...]
+
+    @property
+    def name(self) -> str:
+        """Without its directory, which may be mounted elsewhere tomorrow."""
+        return Path(self.file.source).name
 
     def refusal(self, number: int, why: str) -> MistakesError:
         return self.file.refusal([Mistake(path=(_STEPS, number), why=why)])
@@ -72,6 +77,7 @@ def load_startup(paths: Iterable[Path], *, is_known: IsKnown = lambda _: False) 
         else:
             if steps:
                 step_files.append(StepFile(file=file, steps=steps))
+    mistakes += _same_names(step_files)
     plan = None
     try:
         plan = _plan(files, is_known)
@@ -89,6 +95,16 @@ def _steps(file: TomlFile) -> tuple[AnyStep, ...]:
     if read is None:
         raise file.refusal(reader.mistakes)
     return read.step
+
+
+def _same_names(step_files: Iterable[StepFile]) -> Iterator[str]:
+    """Which steps were taken is noted by their file's name, wherever it is."""
+    known: dict[str, StepFile] = {}
+    for each in step_files:
+        other = known.setdefault(each.name, each)
+        if other is not each:
+            why = f"{other.file.source} has the same name and steps, too: rename one of the files"
+            yield from each.refusal(0, why).mistakes
 
 
 def _plan(files: Sequence[TomlFile], is_known: IsKnown) -> FleetPlan | None:
