@@ -16,7 +16,10 @@ from forewarned.service.listings import HistoryRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a VM can read about itself, beyond what the rules need to know."""
+    """What a VM can read about itself, beyond what the rules need to know.
+
+    Stores leave out what is as by default. So no default may ever change.
+    """
 
     vm_id: str
     subscription_id: str
