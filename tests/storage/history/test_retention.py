@@ -31,8 +31,10 @@ SCOPE = a_scope()
 EVENT = an_event(A)
 
 
-async def begin(store: Store, older_than: timedelta) -> Removal | None:
-    planned, _ = await store.transact(lambda tx: tx.begin_removal(older_than))
+async def begin(
+    store: Store, older_than: timedelta, *, every: timedelta = timedelta(0)
+) -> Removal | None:
+    planned, _ = await store.transact(lambda tx: tx.begin_removal(older_than, every=every))
     return planned
 
 
@@ -108,6 +110,22 @@ async def test_it_is_said_in_history_once_for_all_batches(place: Place) -> None:
     [said] = rows
     assert said.actor == "server"
     assert "older than 2026-01-05T12:15:00+00:00" in said.cause
+
+
+async def test_a_node_leaves_out_a_removal_where_another_has_just_begun_one(
+    place: Place,
+) -> None:
+    async with filled(place) as store:
+        first = await remove(store, 9 * MINUTE)
+        await place.clock.step(4 * MINUTE)
+        soon = await begin(store, 9 * MINUTE, every=5 * MINUTE)
+        said = await store.read(lambda s: s.history(HistoryFilter(action="history_removed")))
+        await place.clock.step(3 * MINUTE)
+        later = await begin(store, 9 * MINUTE, every=5 * MINUTE)
+
+    assert first in {5, 6}
+    assert (soon, len(said)) == (None, 1)
+    assert later is not None
 
 
 async def test_what_is_wrong_among_the_rest_is_still_found(place: Place) -> None:

@@ -94,14 +94,16 @@ class HistoryKeeper:
             if added < BATCH:
                 return
 
-    async def remove(self, older_than: timedelta) -> int:
-        """Rows of this age, by the server's clock. Raises StoreUnavailableError."""
-        # Another node has done it by the time that this one gets the lease.
+    async def remove(self, older_than: timedelta, *, every: timedelta = timedelta(0)) -> int:
+        """Rows of this age, by the server's clock, unless some were removed less than `every` ago.
+
+        Raises StoreUnavailableError.
+        """
         async with self._engine.lease(_LEASE) as lease:
 
             def begin(tx: Transaction) -> Removal | None:
                 lease.check(tx)
-                return tx.begin_removal(older_than)
+                return tx.begin_removal(older_than, every=every)
 
             def remove(tx: Transaction, planned: Removal) -> Removal:
                 lease.check(tx)
@@ -123,7 +125,8 @@ class HistoryKeeper:
         pause = min(HOURLY, retention / _OFTEN)
         while True:
             try:
-                await self.remove(retention)
+                # A little less: two clocks are never quite the same.
+                await self.remove(retention, every=0.9 * pause)
             except StoreUnavailableError as error:
                 _log.warning(
                     "can't remove old history; trying again later", extra={"why": str(error)}

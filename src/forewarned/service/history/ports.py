@@ -32,9 +32,12 @@ class HistoryWrites(Protocol):
         appending. Each row is appended once.
         """
 
-    def begin_removal(self, older_than: timedelta) -> Removal | None:
+    def begin_removal(
+        self, older_than: timedelta, *, every: timedelta = timedelta(0)
+    ) -> Removal | None:
         """Say in history that rows of this age are removed; None if there are none to remove.
 
+        None also if a removal began less than `every` ago, at this node or at another.
         Only rows in the hash chain are, and never those of open events, nor of those that a drain
         goes by, nor the last one.
         """

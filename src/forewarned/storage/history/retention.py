@@ -20,6 +20,8 @@ from forewarned.storage.relational.listings import Listings
 from forewarned.storage.rows import FoundRow, micros
 
 _SERVER: Final = Actor(name="server")
+_BEGAN: Final = "removal of history began at"
+"""The note by which nodes know that another has just seen to it."""
 _OLD: Final = """
     SELECT number, history.id, history.event_id FROM history_chain
     JOIN history ON history.id = history_chain.history_id
@@ -51,13 +53,22 @@ class RetentionWrites(Listings, Drains):
     def record(self, action: str, *, by: Actor, cause: str) -> None: ...
 
     @abstractmethod
+    def note(self, key: str) -> str | None: ...
+
+    @abstractmethod
     def put_note(self, key: str, value: str) -> None: ...
 
     @abstractmethod
     def _seen_up_to(self, row: int) -> str:
         """What the position of someone has to be above who has seen all rows below this one."""
 
-    def begin_removal(self, older_than: timedelta) -> Removal | None:
+    def begin_removal(
+        self, older_than: timedelta, *, every: timedelta = timedelta(0)
+    ) -> Removal | None:
+        noted = self.note(_BEGAN)
+        # A clock that was put back must not keep anything from being removed.
+        if noted is not None and 0 <= micros(self._now) - int(noted) < micros(every):
+            return None
         before = self._now - older_than
         row = self._first_of_history(before, -self._dialect.disorder_of_history)
         found = self._one(
@@ -72,6 +83,7 @@ class RetentionWrites(Listings, Drains):
             return None
         self.record(removal.REMOVED, by=_SERVER, cause=removal.cause(planned.upto, before=before))
         self.put_note(positions.REMOVED, self._seen_up_to(row))
+        self.put_note(_BEGAN, str(micros(self._now)))
         return planned
 
     def remove_history(self, planned: Removal, *, limit: int) -> Removal:
