@@ -1,7 +1,7 @@
 """Between the values of the domain and rows of a database: one pair of functions for each table."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, Protocol, overload
@@ -212,20 +212,20 @@ def to_resource(row: FoundRow) -> Resource:
     )
 
 
+# Any: fields of every type.
 def _without_defaults(kind: type[Any]) -> Callable[[object], object]:
     """Makes of a value of a dataclass one whose JSON leaves out what is as in most: half of it."""
-    named: list[tuple[str, type[Any], Any]] = [
-        (each.name, Any, _default(each.default, each.default_factory)) for each in fields(kind)
-    ]
+    named = [(each.name, Any, _default(each)) for each in fields(kind)]
     shape = msgspec.defstruct(kind.__name__, named, omit_defaults=True)
     contents = attrgetter(*(name for name, _, _ in named))
     return lambda value: shape(*contents(value))
 
 
-def _default(default: object, factory: Any) -> object:
-    if factory is not MISSING:
-        return msgspec.field(default_factory=factory)
-    return msgspec.NODEFAULT if default is MISSING else default
+def _default(field: Field[Any]) -> object:
+    """As msgspec has it."""
+    if field.default_factory is not MISSING:
+        return msgspec.field(default_factory=field.default_factory)
+    return msgspec.NODEFAULT if field.default is MISSING else field.default
 
 
 _short_profile: Final = _without_defaults(Profile)
