@@ -50,8 +50,7 @@ def message() -> Message:
         created_at=AT,
         not_before=AT.replace(minute=15),
     )
-    return replace(
-        first,
+    return first._replace(
         number=41,
         at=AT,
         event=event,

@@ -1,7 +1,6 @@
 """Event Grid's schema, as Azure's own package reads it, and the fields that Azure documents."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from email.utils import format_datetime
 
@@ -36,7 +35,7 @@ def a_grid_message(
     message = a_message(
         status, event=event, publishing=Publishing(enabled=True, api_version=api_version)
     )
-    return replace(message, resource_id=SET, location="westeurope")
+    return message._replace(resource_id=SET, location="westeurope")
 
 
 def parsed(message: Message) -> EventGridEvent:

@@ -255,8 +255,7 @@ class Subscriptions:
         sample = next(samples())
         now = self._real_now()
         about = f"This is a test of the subscription {subscription.name}. No VM is affected."
-        return replace(
-            sample,
+        return sample._replace(
             number=0,
             at=now,
             scope_id=ScopeId("test"),

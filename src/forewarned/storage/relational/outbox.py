@@ -11,7 +11,6 @@ import msgspec
 
 from forewarned.core import transitions as facts
 from forewarned.core.change import Change
-from forewarned.core.copying import replace
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, Event, EventType, Publishing
 from forewarned.core.transitions import EventTransition
@@ -153,7 +152,7 @@ def placed(message: Message, places: Mapping[str, Place]) -> Message:
     if message.resource_id:
         return message
     place = place_among(places, message.vms)
-    return replace(message, resource_id=place.resource_id, location=place.location)
+    return message._replace(resource_id=place.resource_id, location=place.location)
 
 
 def unplaced(messages: Collection[Message]) -> set[ResourceName]:
