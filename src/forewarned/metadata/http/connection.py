@@ -320,8 +320,9 @@ class Connection(Peer):
         if self.waiting_request is not None:
             self._context.waiting.leave(self)
             self.waiting_request = None
-        if self._conversation is not None:
-            self._conversation.lost()
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            conversation.lost()
 
     def expire(self) -> None:
         """The deadline has passed."""

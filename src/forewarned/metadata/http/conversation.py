@@ -211,6 +211,7 @@ class Conversation:
         elif self._parser.phase is Phase.BOUNDARY:
             self._set_deadline(options.idle_timeout.total_seconds())
             connection.leave_conversation()
+            self._parser.close()
         elif self._timed != (part := (self._parser.begun, self._parser.phase)):
             # Set once for each part of a request: sending a byte at a time gains no time.
             is_header = self._parser.phase is Phase.HEADERS
@@ -233,6 +234,7 @@ class Conversation:
         """The connection is gone. An approval under way is completed: it may be durable already."""
         self._ignores_input = True
         self._unanswered.clear()
+        self._parser.close()
         if self._connection.delay is not None:
             self._connection.delay.cancel()
 

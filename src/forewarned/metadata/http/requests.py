@@ -4,6 +4,7 @@ httptools alone decides what is HTTP. It refuses bare line feeds, folded headers
 Content-Length or one beside a Transfer-Encoding. What it accepts and we do not is refused here.
 """
 
+import contextlib
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -111,6 +112,15 @@ class RequestParser:
                 self._parser = httptools.HttpRequestParser(self)
                 if self._offer is not None:
                     self._parser.feed_data(_without_offer(self._offer))
+
+    def close(self) -> None:
+        """Nothing more is parsed.
+
+        httptools' parser and this one refer to each other. A poller collects such garbage rarely,
+        and would be megabytes larger by then.
+        """
+        with contextlib.suppress(AttributeError):  # it may be closed already
+            del self._parser
 
     def take_finished(self) -> list[Request]:
         finished, self._finished = self._finished, []
