@@ -81,7 +81,9 @@ class Vms:
 
     async def _ask(self, vm: Vm, what: str, request: bytes, within: float = _LATE) -> None:
         port = self._ports[vm.node]
-        vm.node = (vm.node + 1) % len(self._ports)
+        if what == "poll":
+            # Those that wait stay at their node, which then has as many descriptors all the time.
+            vm.node = (vm.node + 1) % len(self._ports)
         events: Sequence[Any] = ()  # Any: JSON
         with self._tally.doing(what):
             answer = await ask(port, request, source=vm.address, within=within)
