@@ -1,6 +1,6 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help venv az run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
+.PHONY: help venv az installed run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
 	bench-smoke crash-points fuzz deb dist docs mutants mutants-by-machine screenshots simulate soak constraints clean FORCE
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ CODE := src tests $(wildcard tools benchmarks)
 # Tests start hundreds of Pythons, and each would compile everything it imports once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Scripts in .venv, .venv-az and .venv-fuzz name this directory and the Python that made them. If one was copied
+# Scripts in .venv and the others name this directory and the Python that made them. If one was copied
 # here, or that Python has gone, or an installation broke off, its stamps mean nothing and it is
 # made anew.
 ifneq ($(shell $(BIN)/python -c "print(open('.venv/.whole').read().strip())" 2>/dev/null),$(CURDIR))
@@ -19,6 +19,9 @@ STALE := FORCE
 endif
 ifneq ($(shell .venv-fuzz/bin/python -c "print(open('.venv-fuzz/.whole').read().strip())" 2>/dev/null),$(CURDIR))
 STALE_FUZZ := FORCE
+endif
+ifneq ($(shell .venv-nova/bin/python -c "print(open('.venv-nova/.whole').read().strip())" 2>/dev/null),$(CURDIR))
+STALE_NOVA := FORCE
 endif
 ifneq ($(shell .venv-az/bin/python -c "print(open('.venv-az/.whole').read().strip())" 2>/dev/null),$(CURDIR))
 STALE_AZ := FORCE
@@ -35,6 +38,9 @@ help: ## list the commands
 
 .venv-az/.az: constraints/az.txt $(STALE_AZ)
 	@$(PYTHON) tools/environment.py az
+
+.venv-nova/.nova: constraints/nova.txt $(STALE_NOVA)
+	-@$(PYTHON) tools/environment.py nova
 
 .venv-fuzz/.fuzz: constraints/fuzz.txt $(STALE_FUZZ)
 	@$(PYTHON) tools/environment.py fuzz
@@ -67,10 +73,13 @@ ELSEWHERE := --ignore=tests/artefacts
 	$(BIN)/pytest --collect-only -qq $(CHECKED) --ignore=tests/tools >/dev/null
 	@touch $@
 
+# What tests would install themselves while others wait: all of it beside the checks.
+installed: .venv/.dev
+	@$(BIN)/python -m tools.installation
+
 test: ## run the checks and the tests: what CI runs
-	@$(MAKE) $(TWO_JOBS) types lint test-core az .venv/.compiled
+	@$(MAKE) $(TWO_JOBS) types installed .venv-nova/.nova az lint test-core .venv/.compiled bench-smoke
 	$(PYTEST) -m "not thorough" $(CHECKED) $(ELSEWHERE) --ignore=tests/tools $(ARGS)
-	@$(MAKE) --no-print-directory bench-smoke
 
 test-core: .venv/.dev ## run the core's tests, which must cover every branch of it
 	@$(BIN)/coverage erase
@@ -82,7 +91,7 @@ test-tools: .venv/.dev ## test what the project is tested, measured and photogra
 	$(PYTEST) tests/tools $(ARGS)
 
 test-all: ## run every test, the thorough ones and every hostile request too: an hour
-	@$(MAKE) $(TWO_JOBS) types lint test-core az
+	@$(MAKE) $(TWO_JOBS) types installed .venv-nova/.nova az lint test-core
 	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ELSEWHERE) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py
 	@$(MAKE) --no-print-directory bench-smoke

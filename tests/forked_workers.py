@@ -36,6 +36,8 @@ class _Worker:
     link: Connection
     given: deque[int]
     """Numbers of the tests that it has not finished, the one it runs first."""
+    from_the_end: bool
+    """Whether it takes batches from the end of the list."""
 
 
 class ForkedWorkers:
@@ -55,7 +57,12 @@ class ForkedWorkers:
         self._batches.extend(list(batch) for _, batch in batches)
         try:
             while self._batches and len(self._workers) < self._count:
-                self._start(session, self._batches.popleft())
+                # Tests that wait come first. One worker begins with those that only compute, so
+                # that the processors have something to do meanwhile.
+                from_the_end = 0 < len(self._workers) == self._count - 1
+                self._start(
+                    session, self._next(from_the_end=from_the_end), from_the_end=from_the_end
+                )
             while self._workers:
                 for link in wait(list(self._workers)):
                     assert isinstance(link, Connection)
@@ -68,13 +75,18 @@ class ForkedWorkers:
             raise session.Failed(session.shouldfail)
         return True
 
-    def _start(self, session: pytest.Session, first: Sequence[int]) -> None:
+    def _next(self, *, from_the_end: bool) -> list[int]:
+        return self._batches.pop() if from_the_end else self._batches.popleft()
+
+    def _start(self, session: pytest.Session, first: Sequence[int], *, from_the_end: bool) -> None:
         here, there = Pipe()
         if (pid := os.fork()) == 0:
             here.close()
             _work(session, there, first)
         there.close()
-        self._workers[here] = _Worker(pid=pid, link=here, given=deque(first))
+        self._workers[here] = _Worker(
+            pid=pid, link=here, given=deque(first), from_the_end=from_the_end
+        )
 
     def _hear(self, session: pytest.Session, worker: _Worker) -> None:
         try:
@@ -83,7 +95,8 @@ class ForkedWorkers:
             self._bury(session, worker)
             return
         if told == "more":
-            more = self._batches.popleft() if self._batches and not session.shouldfail else []
+            is_over = not self._batches or session.shouldfail
+            more = [] if is_over else self._next(from_the_end=worker.from_the_end)
             worker.given.extend(more)
             worker.link.send(more)
         elif told == "finished":
@@ -112,7 +125,7 @@ class ForkedWorkers:
             )
             session.config.hook.pytest_runtest_logreport(report=report)
         if worker.given:
-            self._start(session, worker.given)
+            self._start(session, worker.given, from_the_end=worker.from_the_end)
 
 
 def _work(session: pytest.Session, link: Connection, first: Sequence[int]) -> Never:

@@ -9,21 +9,45 @@ import tempfile
 from importlib import invalidate_caches
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS: Final = {
+    "curl": "curl",
+    "haproxy": "haproxy",
+    "nft": "nftables",
+    "pgbouncer": "pgbouncer",
+    "psql": "postgresql-client",
+    "strace": "strace",
+    "systemd-analyze": "systemd",
+}
+"""What tests run, each with the package that brings it."""
+RARE_PROGRAMS: Final = {
+    "kubectl": "kubernetes-client",
+    "lintian": "lintian",
+    "mmdebstrap": "mmdebstrap",
+    "podman": "podman",
+    "podman-compose": "podman-compose",
+    "promtool": "prometheus",
+    "runc": "runc",
+}
+"""What only thorough tests and those of artefacts run."""
+HEADLESS_BROWSER: Final = "chromium-headless-shell"
+"""Chromium without what only a person at a screen needs: a third less work for the same pages."""
+FOR_LIBVIRT_LIBRARY: Final = ("gcc", "pkg-config", "libvirt-dev")
 
 
-def need(program: str, *, package: str) -> str:
+def need(program: str) -> str:
     """The program's path. Where it can't be had, the test fails in CI, and is skipped elsewhere."""
-    path = _found(program)
+    path = find(program)
     if path is None:
+        package = (PROGRAMS | RARE_PROGRAMS)[program]
         install(package)
-        path = _found(program)
-    if path is None:
-        give_up(f"{program} is not installed: `apt install {package}` brings it")
+        path = find(program)
+        if path is None:
+            give_up(f"{program} is not installed: `apt install {package}` brings it")
     return path
 
 
@@ -31,8 +55,7 @@ def need_libvirt_library() -> None:
     """Builds libvirt's Python library into .venv, once. What imports it is imported afterwards."""
     if find_spec("libvirt") is not None:
         return
-    for package in ("gcc", "pkg-config", "libvirt-dev"):
-        install(package)
+    install(*FOR_LIBVIRT_LIBRARY)
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "environment.py"), "libvirt"],
         capture_output=True,
@@ -42,12 +65,12 @@ def need_libvirt_library() -> None:
     invalidate_caches()
     if find_spec("libvirt") is None:
         give_up(
-            "libvirt's Python library can't be built: `apt install gcc pkg-config libvirt-dev`"
+            f"libvirt's Python library can't be built: `apt install {' '.join(FOR_LIBVIRT_LIBRARY)}`"
             f" brings what it needs. {done.stderr[-500:]}"
         )
 
 
-def install(package: str) -> None:
+def install(*packages: str) -> None:
     """Does nothing where this user may not, or where there is no apt."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return
@@ -55,9 +78,9 @@ def install(package: str) -> None:
     with (Path(tempfile.gettempdir()) / "forewarned-tests-apt.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # Lists of packages may be old, or absent from a container.
-        if not _apt_get("install", "--yes", "--no-install-recommends", package):
+        if not _apt_get("install", "--yes", "--no-install-recommends", *packages):
             _apt_get("update")
-            _apt_get("install", "--yes", "--no-install-recommends", package)
+            _apt_get("install", "--yes", "--no-install-recommends", *packages)
 
 
 def _apt_get(*arguments: str) -> bool:
@@ -78,5 +101,6 @@ def give_up(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def _found(program: str) -> str | None:
+def find(program: str) -> str | None:
+    """The program's path, also where only root's PATH has it."""
     return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")

@@ -25,8 +25,8 @@ class Podman:
     def needed(cls, folder: Path) -> "Podman":
         for package in PACKAGES:
             install(package)
-        need("podman", package="podman")
-        need("runc", package="runc")
+        need("podman")
+        need("runc")
         return cls(folder)
 
     def __call__(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:

@@ -21,7 +21,7 @@ def make_base(into: Path) -> Path:
     """
     if made := os.environ.get("FOREWARNED_TEST_BASE"):
         return Path(made)
-    mmdebstrap = need("mmdebstrap", package="mmdebstrap")
+    mmdebstrap = need("mmdebstrap")
     tar = into / "base.tar"
     release = dict(
         line.partition("=")[::2] for line in Path("/etc/os-release").read_text().splitlines()

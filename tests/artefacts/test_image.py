@@ -171,7 +171,7 @@ def test_the_application_of_the_compose_file_drains_and_approves(podman: Podman)
 
 @pytest.mark.parametrize("file", ["compose.yaml", "examples/several-nodes/compose.yaml"])
 def test_podman_compose_understands_a_file(file: str) -> None:
-    compose = need("podman-compose", package="podman-compose")
+    compose = need("podman-compose")
 
     done = subprocess.run(
         [compose, "--dry-run", "--file", str(ROOT / file), "up", "--no-start"],

@@ -10,23 +10,21 @@ from playwright.async_api import Browser, async_playwright, expect
 
 from tests.browser.windows import LONGEST_WAIT, Window, open_window
 from tests.end_to_end.server_process import Server, serving
-from tests.packages import give_up, install
+from tests.packages import HEADLESS_BROWSER, give_up, install
 
 OpenWindow = Callable[..., Awaitable[Window]]
-HEADLESS = "chromium-headless-shell"
-"""Chromium without what only a person at a screen needs: a third less work for the same pages."""
 PAST_ANY_PICTURE = "30d"
 """Events that ended so long ago are in no timeline."""
 
 
 @pytest.fixture(scope="session")
 def executable() -> Path:
-    if shutil.which(HEADLESS) is None:
-        install(HEADLESS)
+    if shutil.which(HEADLESS_BROWSER) is None:
+        install(HEADLESS_BROWSER)
     # The whole of it does as well, where it is all there is.
-    found = shutil.which(HEADLESS) or shutil.which("chromium")
+    found = shutil.which(HEADLESS_BROWSER) or shutil.which("chromium")
     if found is None:
-        give_up(f"{HEADLESS} is not installed: `apt install {HEADLESS}` brings it")
+        give_up(f"{HEADLESS_BROWSER} is not installed: `apt install {HEADLESS_BROWSER}` brings it")
     return Path(found)
 
 

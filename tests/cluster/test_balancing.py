@@ -128,8 +128,8 @@ def test_vms_keep_their_addresses_and_leave_only_a_node_that_does_not_serve(
     tmp_path: Path,
 ) -> None:
     """S2, I7, I24."""
-    need("nft", package="nftables")
-    need("curl", package="curl")
+    need("nft")
+    need("curl")
     with _site(tmp_path) as site:
         both = site.balance()
         first_read = site.unserved()

@@ -31,7 +31,7 @@ SAMPLE = {"store": 60, "outbox": 70, "journal": 15, "marks": 11, "runner": 12}
 
 @pytest.fixture(scope="module")
 def tracer() -> Tracer:
-    need("strace", package="strace")
+    need("strace")
     return Tracer([*PRELOADED, __name__])
 
 
@@ -141,7 +141,7 @@ class HangingSubject:
 
 
 def test_a_process_that_does_not_come_to_an_end_is_found(tmp_path: Path) -> None:
-    need("strace", package="strace")
+    need("strace")
     campaign = Campaign(Tracer([*PRELOADED, __name__], patience=0.5), tmp_path)
     broken = Injection(Point("write", "file", 1), Kind.BROKEN)
 

@@ -123,7 +123,7 @@ def an_application() -> Iterator[int]:
 
 @pytest.fixture
 def haproxy() -> str:
-    return need("haproxy", package="haproxy")
+    return need("haproxy")
 
 
 @pytest.fixture

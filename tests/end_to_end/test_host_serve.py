@@ -44,7 +44,7 @@ def test_vms_are_served_on_their_hypervisor_and_go_on_reading_without_the_server
     tmp_path: Path,
 ) -> None:
     """I24, S3: and a hypervisor knows none but its own VMs."""
-    need("nft", package="nftables")
+    need("nft")
     with contextlib.ExitStack() as stack:
         hv = stack.enter_context(hypervisor())
         management = _management(stack, hv)

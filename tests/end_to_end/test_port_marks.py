@@ -96,7 +96,7 @@ _SERVICE: Final = (
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    need("nft", package="nftables")
+    need("nft")
     with hypervisor() as made:
         made.bridge("br0")
         made.bridge("br1")

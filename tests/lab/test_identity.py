@@ -78,7 +78,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(the_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    need("nft", package="nftables")
+    need("nft")
     with contextlib.ExitStack() as stack:
         hypervisor = Hypervisor(namespace=the_lab.hosts[HOST].namespace, _stack=stack)
         _connect(hypervisor, stack)

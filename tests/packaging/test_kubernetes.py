@@ -127,7 +127,7 @@ def test_the_files_of_the_bases_can_be_read() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("base", ["agent", "server", "emulator"])
 def test_kustomize_builds_each_base(base: str) -> None:
-    kubectl = need("kubectl", package="kubernetes-client")
+    kubectl = need("kubectl")
 
     built = subprocess.run(
         [kubectl, "kustomize", BASES / base], capture_output=True, text=True, check=False
@@ -145,7 +145,7 @@ def test_kustomize_builds_each_base(base: str) -> None:
     ids=lambda b: b.place,
 )
 def test_kustomize_builds_each_overlay_that_a_page_shows(block: Block, tmp_path: Path) -> None:
-    kubectl = need("kubectl", package="kubernetes-client")
+    kubectl = need("kubectl")
     (tmp_path / "forewarned").symlink_to(ROOT)
     overlay = tmp_path / "overlay"
     overlay.mkdir()

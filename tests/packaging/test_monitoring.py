@@ -93,7 +93,7 @@ def test_every_alert_says_what_happened_and_what_to_do() -> None:
 
 @pytest.mark.thorough
 def test_promtool_finds_the_rules_sound_and_their_tests_green() -> None:
-    promtool = need("promtool", package="prometheus")
+    promtool = need("promtool")
 
     for words in (("check", "rules", RULES.name), ("test", "rules", "forewarned-alerts-test.yaml")):
         done = subprocess.run(

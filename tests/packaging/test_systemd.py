@@ -32,7 +32,7 @@ def lines(unit: Path, name: str) -> list[str]:
 
 @pytest.mark.parametrize("unit", OWN, ids=lambda unit: unit.name)
 def test_systemd_takes_the_unit(unit: Path, tmp_path: Path) -> None:
-    analyze = need("systemd-analyze", package="systemd")
+    analyze = need("systemd-analyze")
     # The program is where the package puts it, which is not here.
     program = tmp_path / "forewarned"
     program.write_text("#!/bin/sh\n")
@@ -56,7 +56,7 @@ def test_systemd_takes_the_unit(unit: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", OWN[:3], ids=lambda unit: unit.name)
 def test_the_unit_leaves_little_to_harm(unit: Path) -> None:
     """Of 10, by systemd's own measure; the agent's, which runs as root, has more."""
-    analyze = need("systemd-analyze", package="systemd")
+    analyze = need("systemd-analyze")
 
     done = subprocess.run(
         [analyze, "security", "--offline=true", "--no-pager", unit],

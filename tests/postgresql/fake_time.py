@@ -2,8 +2,11 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from tests.packages import give_up, install
+
+PACKAGE: Final = "faketime"
 
 
 class FakeTime:
@@ -34,13 +37,13 @@ class FakeTime:
 
 
 def _library() -> Path:
-    if not (found := _installed()):
-        install("faketime")
-        found = _installed()
+    if not (found := installed()):
+        install(PACKAGE)
+        found = installed()
     if not found:
-        give_up("libfaketime is not installed: `apt install faketime` brings it")
+        give_up(f"libfaketime is not installed: `apt install {PACKAGE}` brings it")
     return found
 
 
-def _installed() -> Path | None:
+def installed() -> Path | None:
     return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)

@@ -74,7 +74,7 @@ def pgbouncer(server: PostgresServer, folder: Path, *, sessions: int = 4) -> Ite
     made = PgBouncer(folder=folder, port=free_port(), sessions=sessions)
     made.lead_to(server)
     (folder / "users.txt").write_text(f'"{SUPERUSER}" ""\n')
-    program = need("pgbouncer", package="pgbouncer")
+    program = need("pgbouncer")
     # It refuses to run as root, as PostgreSQL does.
     if os.geteuid() == 0:
         shutil.chown(made.settings, SUPERUSER, SUPERUSER)

@@ -21,6 +21,7 @@ import psycopg
 
 from tests.packages import install
 
+PACKAGE: Final = "postgresql"
 SUPERUSER: Final = "postgres"
 LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 60.0
@@ -57,27 +58,31 @@ class NoServerError(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "PostgreSQL's server is not installed: `apt install postgresql` brings it, or put"
+            f"PostgreSQL's server is not installed: `apt install {PACKAGE}` brings it, or put"
             " the folder of its initdb on PATH"
         )
 
 
 def programs() -> Path:
     """The folder of initdb, postgres, pg_ctl and the rest. Debian does not put it on the path."""
-    if found := _installed():
+    if found := installed():
         return found
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        # The package would make a server that runs all the time, at a port others may want.
-        settings = Path("/etc/postgresql-common/createcluster.d")
-        settings.mkdir(parents=True, exist_ok=True)
-        (settings / "forewarned-tests.conf").write_text("create_main_cluster = false\n")
-        install("postgresql")
-    if found := _installed():
+        forgo_cluster()
+        install(PACKAGE)
+    if found := installed():
         return found
     raise NoServerError
 
 
-def _installed() -> Path | None:
+def forgo_cluster() -> None:
+    """The package would make a server that runs all the time, at a port others may want."""
+    settings = Path("/etc/postgresql-common/createcluster.d")
+    settings.mkdir(parents=True, exist_ok=True)
+    (settings / "forewarned-tests.conf").write_text("create_main_cluster = false\n")
+
+
+def installed() -> Path | None:
     packaged = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
     )

@@ -49,7 +49,7 @@ def test_each_node_of_the_compose_file_has_settings_that_are_accepted_and_a_dire
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_systemd_understands_a_unit(unit: Path, tmp_path: Path) -> None:
-    analyze = need("systemd-analyze", package="systemd")
+    analyze = need("systemd-analyze")
     read = RawConfigParser(strict=False)
     read.read(unit, encoding="utf-8")
     program, *_ = shlex.split(read["Service"]["ExecStart"])

@@ -3,7 +3,6 @@
 import io
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.packages import install
+from tests.packages import find, install
 
 PROGRAMS: Final = {
     "ip": "iproute2",
@@ -21,6 +20,7 @@ PROGRAMS: Final = {
     "libvirtd": "libvirt-daemon",
 }
 """Each with the package that brings it."""
+QEMU_DRIVER_PACKAGE: Final = "libvirt-daemon-driver-qemu"
 QEMU_DRIVER: Final = Path(
     "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"
 )
@@ -37,18 +37,18 @@ def need_programs() -> None:
     if os.geteuid() != 0:
         raise NoLabError("the lab needs root: it makes namespaces, and runs libvirt")
     for program, package in PROGRAMS.items():
-        if _path(program) is None:
+        if find(program) is None:
             install(package)
-        if _path(program) is None:
+        if find(program) is None:
             raise NoLabError(f"{program} is not installed: `apt install {package}` brings it")
     if not QEMU_DRIVER.exists():
-        install("libvirt-daemon-driver-qemu")
+        install(QEMU_DRIVER_PACKAGE)
     if subprocess.run(["unshare", "--net", "--mount", "--uts", "true"], check=False).returncode:
         raise NoLabError("the lab needs namespaces, which are not allowed here")
     if not Path("/dev/net/tun").exists():
         raise NoLabError("the lab needs /dev/net/tun, to connect its guests")
     if not QEMU_DRIVER.exists():
-        raise NoLabError("no QEMU driver: `apt install libvirt-daemon-driver-qemu` brings it")
+        raise NoLabError(f"no QEMU driver: `apt install {QEMU_DRIVER_PACKAGE}` brings it")
 
 
 def packed_files(package: str, folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -91,7 +91,3 @@ def _download(package: str, folder: Path) -> bool:
         ["apt-get", "download", "--quiet", package], cwd=folder, capture_output=True, check=False
     )
     return done.returncode == 0
-
-
-def _path(program: str) -> str | None:
-    return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")

@@ -107,7 +107,7 @@ def _listening(path: Path) -> socket.socket:
 
 @pytest.fixture
 def proxy(tmp_path: Path, backends: tuple[int, int]) -> Iterator[Proxy]:
-    program = need("haproxy", package="haproxy")
+    program = need("haproxy")
     # HAProxy is given sockets that listen already: whoever connects has only to wait for it.
     names = ("admin", "operator", "door")
     sockets = {name: _listening(tmp_path / name) for name in names}

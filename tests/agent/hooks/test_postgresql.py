@@ -19,7 +19,7 @@ from tests.postgresql.servers import NoServerError, PostgresServer, private_fold
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer]:
     """One of its own: others have no reason to wait for its checkpoints."""
-    need("psql", package="postgresql-client")
+    need("psql")
     try:
         programs()
     except NoServerError as error:
