@@ -77,6 +77,7 @@ class SimulatedNode:
     def _begin(self) -> None:
         around = self._around
         self.process = Process(self.name)
+        self._is_started = False
         self.clock = NodeClock(around.true)
         self.store = SimulatedStore(
             around.server,
@@ -121,9 +122,12 @@ class SimulatedNode:
     # --- its life ----------------------------------------------------------------------------
 
     def start(self) -> None:
+        """Does nothing if it is: what has killed it twice starts it twice."""
         if self.process.is_dead:
             self._begin()
-        self.process.spawn(self._open())
+        if not self._is_started:
+            self._is_started = True
+            self.process.spawn(self._open())
 
     async def _open(self) -> None:
         while True:
@@ -169,14 +173,14 @@ class SimulatedNode:
     async def poll(self, name: str, version: str) -> Shown | None:
         """None for 503, and for a VM that it does not know. As `metadata.node_answers`."""
         arrived = self._around.true.monotonic_ns()
-        self._look_idly()
+        self.note_looks()
         self._barrier.review()
         caller = self.delivery.directory.by_name(name)
         if caller is None or not self._barrier.knows(caller.name, is_kept=False):
             if self._barrier.is_stale or self.store.following is None:
                 return None
             await self.store.following.caught_up()
-            self._look_idly()
+            self.note_looks()
             caller = self.delivery.directory.by_name(name)
             if caller is None or not self._barrier.covers(arrived):
                 return None
@@ -200,15 +204,15 @@ class SimulatedNode:
 
     async def approve(self, name: str, event_ids: Sequence[EventId]) -> None:
         """Raises RefusalError, StoreUnavailableError."""
-        self._look_idly()
+        self.note_looks()
         self._barrier.review()
         caller = self.delivery.directory.by_name(name)
         if self._barrier.is_stale or caller is None:
             raise StoreUnavailableError("503")
         await self.use_cases.approvals.approve(event_ids, caller=caller, address="10.0.0.9")
 
-    def _look_idly(self) -> None:
-        """The looks since the last one, none of which has found anything."""
+    def note_looks(self) -> None:
+        """Those since the last one, none of which has found anything."""
         if self.store.following is not None:
             began = self.store.following.look_idly()
             if began > self._fresh:

@@ -21,6 +21,7 @@ from tests.simulation.actors.operators import Operators
 from tests.simulation.actors.subscribers import Subscriber
 from tests.simulation.actors.vms import SimulatedVm
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.moments import Moment
 from tests.simulation.processes import make_task
 from tests.simulation.story import KEPT
 from tests.simulation.world import Complaints, World
@@ -28,6 +29,8 @@ from tests.stateful.fleet import VMS
 
 DAYS: Final = 40
 _DAY: Final = 86_400.0
+_AMBUSH: Final = 1800.0
+"""Seconds that a fault waits for its moment."""
 _LOGGER: Final = "forewarned"
 
 
@@ -165,10 +168,14 @@ class _Month:
     async def _break(self) -> None:
         chance = self._world.chance
         if chance.random() < 0.6:
+            await self._until_it_hurts(Moment.APPROVAL, Moment.START)
             await self._chaos.strike()
             return
         if chance.random() < 0.5:
-            actuator = chance.choice(self._actuators)
+            acting = await self._until_it_hurts(Moment.ACTION)
+            found = [each for each in self._actuators if each.holder == acting]
+            actuator = chance.choice(found or self._actuators)
+            await asyncio.sleep(chance.choice([0.01, 1, 20]) * chance.random())
             actuator.kill()
             await asyncio.sleep(chance.choice([1, 60]) * chance.random())
             actuator.start()
@@ -176,6 +183,13 @@ class _Month:
         vm = chance.choice(list(self._vms.values()))
         if isinstance(vm, AgentVm):
             vm.restart_agent()
+
+    async def _until_it_hurts(self, *moments: Moment) -> str | None:
+        """Whose moment it is; None where the fault comes at any time, as half of them do."""
+        chance = self._world.chance
+        if chance.random() < 0.5:
+            return None
+        return await self._world.moments.next(chance.choice(moments), within=_AMBUSH)
 
     def _follow(self, commit: Commit) -> None:
         for fact in commit.transitions:

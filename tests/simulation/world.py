@@ -15,12 +15,14 @@ from typing_extensions import override
 
 from forewarned.core import lifecycle
 from forewarned.core.ids import EventId
+from forewarned.core.transitions import Scheduled
 from forewarned.service.records import Caller, Commit
 from tests.builders import event_id
 from tests.simulation import laws
 from tests.simulation.clock import TrueTime
 from tests.simulation.ledger import WorldLedger
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.moments import Moment, Moments
 from tests.simulation.network import Network
 from tests.simulation.node import RULES, SimulatedNode, Surroundings
 from tests.simulation.processes import current
@@ -43,6 +45,7 @@ class World:
         self.chance = Random(seed)
         self.true = TrueTime(loop, START)
         self.weather = Weather(self.chance)
+        self.moments = Moments()
         self.story = Story(self.true.now, kept=kept)
         self.violation: str | None = None
         self.is_broken = asyncio.Event()
@@ -147,6 +150,11 @@ class World:
 
     # --- health ------------------------------------------------------------------------------
 
+    def note_looks(self) -> None:
+        """To be called before the store can no longer be reached: until now all nodes have looked."""
+        for node in self.nodes:
+            node.note_looks()
+
     def note_health(self) -> None:
         """I20 holds from when some node can reach the store, and believes its clock."""
         is_healthy = self.server.is_up and any(node.is_healthy for node in self.nodes)
@@ -196,6 +204,9 @@ class World:
     def _hear(self, commit: Commit) -> None:
         if commit.bound or commit.unbound:
             self._count_vms()
+        for fact in commit.transitions:
+            if isinstance(fact, Scheduled) and fact.event.not_before is not None:
+                self._foresee_start(fact.event.not_before)
         try:
             if self._is_healthy:
                 laws.i20_nothing_is_overdue_for_long(self.ledger.oracle, self.server.now())
@@ -203,6 +214,11 @@ class World:
                 heard(commit)
         except AssertionError as broken:
             self.violated(broken)
+
+    def _foresee_start(self, not_before: datetime) -> None:
+        left = (not_before - self.server.now()).total_seconds()
+        moment = max(left - self.chance.uniform(-0.1, 1), 0)
+        self.later(moment, lambda: self.moments.has_come(Moment.START))
 
     def _count_vms(self) -> None:
         now = self.true.now()

@@ -26,6 +26,8 @@ from tests.simulation.world import World
 
 NAME: Final = "rack1"
 _BY: Final = Actor(name=f"actuator:{NAME}")
+_LONGEST: Final = 12 * 3600.0
+"""Seconds between two claims."""
 _EFFECTS: Final = {
     EventType.FREEZE: Effect.HOLDS,
     EventType.REBOOT: Effect.RESTARTS,
@@ -52,13 +54,19 @@ class SimulatedActuator:
         self.nudged = asyncio.Event()
         self._world = world
         self._platform = platform
-        self._process = Process(holder)
+        self._process: Process | None = None
+        """None while it is not there."""
 
     def start(self) -> None:
+        """Does nothing if it is: what has killed it twice starts it twice."""
         world = self._world
+        if self._process is not None:
+            return
         self._process = Process(self.holder)
         equipped = Equipped(
-            driver=FailingDriver(self._platform, world), procedures=_PROCEDURES, limits=Limits()
+            driver=FailingDriver(self._platform, world, holder=self.holder),
+            procedures=_PROCEDURES,
+            limits=Limits(),
         )
         desk = NetworkDesk(self, world)
         # Made inside its process: what it waits with belongs there.
@@ -70,7 +78,9 @@ class SimulatedActuator:
 
     def kill(self) -> None:
         self._world.story.tell(self.holder, "is killed")
-        self._process.kill()
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
 
 
 class NetworkDesk:
@@ -79,6 +89,8 @@ class NetworkDesk:
     def __init__(self, actuator: SimulatedActuator, world: World) -> None:
         self._actuator = actuator
         self._world = world
+        self._in_vain = 0
+        """Claims since something last happened that got nothing."""
 
     async def claim(self, *, limit: int, patience: timedelta) -> list[Assignment]:
         """Waits for hours where the real one asks again and again."""
@@ -89,6 +101,7 @@ class NetworkDesk:
             )
         except RefusalError as error:
             raise DeskUnavailableError(str(error)) from error
+        self._in_vain += 1
         if claims:
             # There may be more, or their leases may run out.
             self._actuator.nudged.set()
@@ -97,11 +110,14 @@ class NetworkDesk:
     async def _until_worthwhile(self) -> None:
         chance = self._world.chance
         is_busy = bool(self._world.ledger.oracle.under_way())
+        # An event may be under way for days, until its VM is back.
+        pause = chance.uniform(20, 40) * 2 ** max(self._in_vain - 10, 0)
         try:
-            async with asyncio.timeout(chance.uniform(20, 40) if is_busy else 12 * 3600):
+            async with asyncio.timeout(min(pause, _LONGEST) if is_busy else _LONGEST):
                 await self._actuator.nudged.wait()
         except TimeoutError:
             return
+        self._in_vain = 0
         self._actuator.nudged.clear()
         await asyncio.sleep(chance.uniform(0, 2))
 

@@ -56,6 +56,7 @@ class Chaos:
     async def _cut_off_node(self) -> None:
         world = self._world
         node = world.chance.choice(world.nodes)
+        world.note_looks()
         world.story.tell(node.name, "is cut off from the store")
         node.conditions.is_cut_off = True
         world.note_health()
@@ -67,12 +68,17 @@ class Chaos:
         world.note_health()
 
     async def _store_down(self) -> None:
+        self._world.note_looks()
         await self._down(self._world.chance.choice([1, 10, 60]) * self._world.chance.random())
 
     async def _fail_over(self) -> None:
         world = self._world
+        world.note_looks()
         world.begin_outage()
-        world.story.tell("store", "the primary fails, and its standby has all of it")
+        world.story.tell("store", "the primary fails")
+        # Also by another fault.
+        if world.server.is_standby_behind:
+            world.lost_at = world.true.now()
         world.server.fail_over()
         await self._down(world.chance.uniform(0.3, 3))
 
@@ -81,10 +87,7 @@ class Chaos:
         world.server.leave_standby_behind()
         world.story.tell("store", "the standby no longer follows")
         await asyncio.sleep(world.chance.choice([0.1, 2, 30]) * world.chance.random())
-        world.begin_outage()
-        world.lost_at = world.true.now()
-        world.server.fail_over()
-        await self._down(world.chance.uniform(0.3, 3))
+        await self._fail_over()
 
     async def _down(self, seconds: float) -> None:
         world = self._world

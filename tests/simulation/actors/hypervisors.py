@@ -23,6 +23,7 @@ from forewarned.actuators.driver import (
 )
 from tests.simulation import laws
 from tests.simulation.actors.vms import SimulatedVm
+from tests.simulation.moments import Moment
 from tests.simulation.world import World
 from tests.stateful.fleet import VMS
 
@@ -108,9 +109,11 @@ class Hypervisors:
 class FailingDriver:
     """Of one actuator process."""
 
-    def __init__(self, platform: Hypervisors, world: World) -> None:
+    def __init__(self, platform: Hypervisors, world: World, *, holder: str) -> None:
+        """`holder` is the process."""
         self._platform = platform
         self._world = world
+        self._holder = holder
 
     async def survey(self, action: Action, vm: Vm) -> Verdict:
         await self._trip()
@@ -134,6 +137,7 @@ class FailingDriver:
         )
 
     async def mark(self, vm: Vm, key: str) -> None:
+        self._world.moments.has_come(Moment.ACTION, of=self._holder)
         await self._trip()
         machine = self._platform.machines[vm.name]
         machine.intent, machine.issued = key, False

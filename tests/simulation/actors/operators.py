@@ -14,6 +14,7 @@ from forewarned.service.events.schedule import Request, WorkRequest
 from forewarned.service.listings import TaskFilter
 from forewarned.service.use_cases import UseCases
 from tests.builders import HOUR, MINUTE, OPERATOR
+from tests.simulation.moments import Moment
 from tests.simulation.network import NoAnswerError
 from tests.simulation.world import World
 from tests.stateful.fleet import FULL, SCOPES, SPOT_SCOPES, VMS, plan
@@ -161,6 +162,7 @@ class Operators:
 
     async def _approve(self) -> None:
         event_id = self._world.any_event_id()
+        self._world.moments.has_come(Moment.APPROVAL)
         if event_id is not None and await self.order(
             f"approve {event_id[:8]}",
             lambda app: app.approvals.approve_from_outside(event_id, by=OPERATOR),

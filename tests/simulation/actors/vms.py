@@ -9,6 +9,7 @@ from forewarned.core.ids import EventId
 from forewarned.metadata.options import Balancing
 from tests.builders import event_id
 from tests.simulation import laws
+from tests.simulation.moments import Moment
 from tests.simulation.network import NoAnswerError
 from tests.simulation.processes import Process
 from tests.simulation.world import World
@@ -130,6 +131,7 @@ class SimulatedVm:
     async def approve(self, *event_ids: EventId) -> None:
         """Raises NoAnswerError, RefusalError."""
         world, node = self.world, self.node
+        world.moments.has_come(Moment.APPROVAL)
         try:
             await world.network.ask(
                 node, lambda: node.approve(self.name, event_ids), may_repeat=True

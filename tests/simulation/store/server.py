@@ -302,6 +302,10 @@ class SimulatedServer:
         mark = 0 if self._ledger is None else self._ledger.mark()
         self._standby = Standby(self._connection.serialize(), self.number, mark)
 
+    @property
+    def is_standby_behind(self) -> bool:
+        return self._standby is not None
+
     def fail_over(self) -> None:
         """The standby takes over, as far as it has followed."""
         self.end_sessions()
