@@ -25,6 +25,8 @@ Call = Callable[[], Awaitable[None]]
 _LONGEST_WAIT: Final = 2.0
 # What is called monotonic stands still while the machine sleeps.
 _MONOTONIC: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_FEW: Final = 64
+"""Canceled timers that are not worth a look through all."""
 _DRIFT: Final = timedelta(milliseconds=100)
 """How far a followed clock may be ahead before this one is set: each time, all pollers are told."""
 
@@ -46,35 +48,56 @@ def monotonic_ns() -> int:
 class Timer:
     """A call to come. Canceling it after the call changes nothing."""
 
-    __slots__ = ("call", "is_canceled")
+    __slots__ = ("_canceled", "call", "is_over")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, canceled: Callable[[], None]) -> None:
         self.call = call
-        self.is_canceled = False
+        self.is_over = False
+        """Called, or canceled."""
+        self._canceled = canceled
 
     def cancel(self) -> None:
-        self.is_canceled = True
+        if not self.is_over:
+            self.is_over = True
+            self._canceled()
 
 
 class Agenda:
-    """Timers in order of instant; equal instants in the order they were set."""
+    """Timers in order of instant; equal instants in the order they were set.
+
+    Invariant: of the canceled, no more are kept than of the others, and a few. Some are set for
+    hours ahead, and canceled at once, again and again.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[datetime, int, Timer]] = []
         self._count = itertools.count()
+        self._canceled = 0
 
     def add(self, instant: datetime, call: Call) -> Timer:
-        timer = Timer(call)
+        timer = Timer(call, self._forget_canceled)
         heapq.heappush(self._heap, (instant, next(self._count), timer))
         return timer
 
     def next_at(self) -> datetime | None:
-        while self._heap and self._heap[0][2].is_canceled:
+        while self._heap and self._heap[0][2].is_over:
             heapq.heappop(self._heap)
+            self._canceled -= 1
         return self._heap[0][0] if self._heap else None
 
     def take(self) -> Call:
-        return heapq.heappop(self._heap)[2].call
+        """The call that is due at `next_at`."""
+        timer = heapq.heappop(self._heap)[2]
+        timer.is_over = True
+        return timer.call
+
+    def _forget_canceled(self) -> None:
+        """One more has been: look through all where they are most of them."""
+        self._canceled += 1
+        if self._canceled > _FEW and 2 * self._canceled > len(self._heap):
+            self._heap = [entry for entry in self._heap if not entry[2].is_over]
+            heapq.heapify(self._heap)
+            self._canceled = 0
 
 
 class _Timekeeper:
