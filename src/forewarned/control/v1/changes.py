@@ -175,8 +175,25 @@ class ChangeStream(StreamingResponse):
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Until the stream ends, or its reader has gone.
+
+        Starlette's own way leaves its task group, and with it all of the stream, in a circle of
+        references, which a writer collects after hours.
+        """
         with self._place:
-            await super().__call__(scope, receive, send)
+            ends = [
+                asyncio.create_task(self.stream_response(send)),
+                asyncio.create_task(self.listen_for_disconnect(receive)),
+            ]
+            try:
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in ends:
+                    each.cancel()
+                await asyncio.wait(ends)
+            for each in ends:
+                if not each.cancelled():
+                    each.result()
 
 
 def message(name: str, shape: wire.Shape, position: str | None = None) -> bytes:

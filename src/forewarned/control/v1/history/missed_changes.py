@@ -37,6 +37,8 @@ class MissedChanges:
         """To be called once the first page is read."""
         try:
             while rows := self._read:
+                # A watcher stays for hours after this.
+                self._read = ()
                 self._since = rows[-1].position
                 if shown := await told(self._engine, rows):
                     yield b"".join(message(e.change.action, e.change, e.position) for e in shown)
