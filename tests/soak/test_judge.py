@@ -90,6 +90,15 @@ def test_a_retention_that_has_removed_nothing_is_found() -> None:
     assert (idle.fault, at_work.fault) == ("nothing was removed", "")
 
 
+def test_a_small_table_that_gains_two_rows_a_minute_is_found_by_its_rows_and_not_by_its_size() -> (
+    None
+):
+    [size] = judged(samples("table/notes", lambda minute: 2 * 200.0 * minute))
+    [rows] = judged(samples("rows/notes", lambda minute: 2.0 * minute))
+
+    assert (size.fault, rows.fault) == ("", "it has grown")
+
+
 def test_a_series_that_begins_late_counts_as_nothing_before() -> None:
     late = [{"descriptors/a writer": 20.0} if minute > 40 else {} for minute in range(MINUTES)]
 
@@ -119,12 +128,12 @@ def test_a_run_fails_for_what_has_grown_for_a_broken_law_and_for_an_error_in_a_l
     report = Report(plan=Plan(), tally=tally)
     sound = report.faults
 
-    report.verdicts = judged(samples("queue/outbox", lambda minute: minute * 10.0))
+    report.verdicts = judged(samples("queue/open events", lambda minute: minute * 10.0))
     tally.broke("I7: vm-1 read 3 after 4")
     report.log = ["2026-11-17 20:00:00Z WARNING late", "2026-11-17 20:00:00Z ERROR   it broke"]
 
     assert sound == []
-    assert report.faults == ["queue/outbox: it has grown", tally.broken[0], report.log[1]]
+    assert report.faults == ["queue/open events: it has grown", tally.broken[0], report.log[1]]
 
 
 def test_an_hour_has_one_event_for_each_vm_and_removes_history_ten_minutes_old() -> None:

@@ -22,15 +22,8 @@ _WAL: Final = "SELECT sum(size) FROM pg_ls_waldir()"
 _TABLES: Final = """
     SELECT relname, pg_total_relation_size(relid), n_dead_tup, n_tup_del FROM pg_stat_user_tables
 """
-_COUNTS: Final = {
-    # Counted one by one: what PostgreSQL knows of live rows is an estimate.
-    "rows/history": "SELECT count(*) FROM history",
-    "rows/history_chain": "SELECT count(*) FROM history_chain",
-    "rows/events": "SELECT count(*) FROM events",
-    "rows/tasks": "SELECT count(*) FROM tasks",
-    "rows/readiness": "SELECT count(*) FROM readiness",
+_QUEUES: Final = {
     "queue/open events": "SELECT count(*) FROM events WHERE ended_at IS NULL",
-    "queue/outbox": "SELECT count(*) FROM outbox",
     "queue/pending deliveries": "SELECT count(*) FROM deliveries WHERE state = 'pending'",
     "queue/undelivered": "SELECT count(*) FROM deliveries WHERE state = 'undelivered'",
 }
@@ -92,6 +85,9 @@ def _database(cluster: Cluster) -> Iterator[tuple[str, float]]:
         yield f"dead rows/{table}", dead
         if table in PRUNED:
             yield f"removed/{table}", deleted
-    for name, query in _COUNTS.items():
+        # Counted: what PostgreSQL knows of live rows is an estimate.
+        [[rows]] = cluster.ask(f"SELECT count(*) FROM {table}")
+        yield f"rows/{table}", rows
+    for name, query in _QUEUES.items():
         [[number]] = cluster.ask(query)
         yield name, number
