@@ -122,18 +122,12 @@ class MemoryDesk:
         self.step("after finish")
 
     async def fail(
-        self,
-        task: TaskRef,
-        error: str,
-        *,
-        unharmed: bool,
-        retry: bool,
-        after: Sighting | None,
+        self, task: TaskRef, error: str, *, unharmed: bool, after: Sighting | None
     ) -> None:
         self.step("before fail")
         kept = self._held(task)
-        over = "Failed" if unharmed else "Stuck"
-        kept.state, kept.error, kept.after = "Waiting" if retry else over, error, after
+        kept.state = "Failed" if unharmed else "Stuck"
+        kept.error, kept.after = error, after
         kept.unharmed = unharmed
         kept.reports.append("failed")
         self.step("after fail")

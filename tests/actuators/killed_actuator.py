@@ -73,15 +73,9 @@ class MortalDesk(HttpDesk):
 
     @override
     async def fail(
-        self,
-        task: TaskRef,
-        error: str,
-        *,
-        unharmed: bool,
-        retry: bool,
-        after: Sighting | None,
+        self, task: TaskRef, error: str, *, unharmed: bool, after: Sighting | None
     ) -> None:
-        await super().fail(task, error, unharmed=unharmed, retry=retry, after=after)
+        await super().fail(task, error, unharmed=unharmed, after=after)
         self._stop.set()
 
 

@@ -154,7 +154,7 @@ async def test_reports_of_an_earlier_attempt_are_refused(office: Office) -> None
         desk.renew(old),
         desk.begin(old, SEEN),
         desk.finish(old, SEEN),
-        desk.fail(old, "no", unharmed=True, retry=False, after=None),
+        desk.fail(old, "no", unharmed=True, after=None),
     ):
         with pytest.raises(TaskLostError):
             await report
@@ -172,7 +172,7 @@ async def test_a_task_that_is_over_is_nobodys(office: Office, ending: str) -> No
     if ending == "finish":
         await office.desk.finish(task.ref, SEEN)
     else:
-        await office.desk.fail(task.ref, "no", unharmed=ending == "fail", retry=False, after=SEEN)
+        await office.desk.fail(task.ref, "no", unharmed=ending == "fail", after=SEEN)
     await office.let_the_lease_end()
 
     with pytest.raises(TaskLostError):
@@ -201,7 +201,7 @@ async def test_a_task_an_operator_retries_is_carried_out_even_if_it_was_in_doubt
     await http_office.add_task()
     task = await claim(http_office)
     await http_office.desk.begin(task.ref, SEEN)
-    await http_office.desk.fail(task.ref, "in doubt", unharmed=False, retry=False, after=None)
+    await http_office.desk.fail(task.ref, "in doubt", unharmed=False, after=None)
 
     await http_office.control.post(f"/v1/tasks/{task.ref.event_id}/web/retry")
     again = await claim(http_office)

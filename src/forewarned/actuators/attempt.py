@@ -319,7 +319,6 @@ class Attempt:
                 self._task.ref,
                 error,
                 unharmed=failed.unharmed,
-                retry=False,
                 after=after,
             )
         )

@@ -83,12 +83,6 @@ class TaskDesk(Protocol):
     async def finish(self, task: TaskRef, after: Sighting) -> None: ...
 
     async def fail(
-        self,
-        task: TaskRef,
-        error: str,
-        *,
-        unharmed: bool,
-        retry: bool,
-        after: Sighting | None,
+        self, task: TaskRef, error: str, *, unharmed: bool, after: Sighting | None
     ) -> None:
-        """`unharmed`: the VM was seen to run where it did before. `retry`: try it again later."""
+        """`unharmed`: the VM was seen to run where it did before."""

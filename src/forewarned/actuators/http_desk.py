@@ -194,15 +194,9 @@ class HttpDesk:
         await self._report(task, "finish", {"after": after})
 
     async def fail(
-        self,
-        task: TaskRef,
-        error: str,
-        *,
-        unharmed: bool,
-        retry: bool,
-        after: Sighting | None,
+        self, task: TaskRef, error: str, *, unharmed: bool, after: Sighting | None
     ) -> None:
-        told = {"error": error, "unharmed": unharmed, "retry": retry, "after": after}
+        told = {"error": error, "unharmed": unharmed, "after": after}
         await self._report(task, "fail", told)
 
     async def destination(self, task: TaskRef) -> Destination:

@@ -134,15 +134,9 @@ class NetworkDesk:
         await self._report(task, lambda app, ref: app.tasks.finish(ref, _seen(after), by=_BY))
 
     async def fail(
-        self,
-        task: TaskRef,
-        error: str,
-        *,
-        unharmed: bool,
-        retry: bool,
-        after: Sighting | None,
+        self, task: TaskRef, error: str, *, unharmed: bool, after: Sighting | None
     ) -> None:
-        failure = Failure(error=error, unharmed=unharmed, retry=retry)
+        failure = Failure(error=error, unharmed=unharmed, retry=False)
         seen = Seen() if after is None else _seen(after)
         await self._report(task, lambda app, ref: app.tasks.fail(ref, failure, seen, by=_BY))
 
