@@ -175,3 +175,16 @@ def test_a_server_that_can_not_start_says_why(tmp_path: Path) -> None:
     assert "error: " in result.stderr
     assert "none.toml: No such file" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("group", ["fleet", "scenario", "agent"])
+def test_commands_that_check_a_file_exit_alike_if_it_has_mistakes(
+    tmp_path: Path, group: str
+) -> None:
+    file = tmp_path / "it.toml"
+    file.write_text("nothing = 1\n", encoding="utf-8")
+
+    result = invoke(group, "check", str(file))
+
+    assert result.exit_code == 1
+    assert "it.toml:1" in result.stderr

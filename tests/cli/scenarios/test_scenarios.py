@@ -45,7 +45,7 @@ def test_check_reports_every_mistake_of_every_file(tmp_path: Path) -> None:
 
     done = invoke("scenario", "check", bad, good, str(tmp_path / "none.toml"))
 
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert f"{good}: good" in done.output
     assert f"{bad}:2: name: expected a name of up to 64 letters" in done.output
     assert f"{bad}:8: step[0].type: expected Freeze" in done.output

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from forewarned.cli.failures import CommandError, ExitCode, UsageError
+from forewarned.cli.failures import CommandError, ExitCode, RefusedError, UsageError
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.wording import count, plain
 from forewarned.config.durations import format_duration
@@ -43,7 +43,7 @@ def check(files: tuple[Path, ...]) -> None:
         steps, expected = count(len(read.steps), "step"), len(read.expectations)
         click.echo(f"{file}: {read.name}, {steps}, {count(expected, 'expectation')}: ok")
     if mistakes:
-        raise UsageError("\n".join(mistakes), code="bad_scenario")
+        raise RefusedError("\n".join(mistakes), code="bad_scenario")
 
 
 @scenario.command()
