@@ -7,6 +7,7 @@ from forewarned.clock import VirtualClock
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot
 from forewarned.storage import SqliteStore
+from forewarned.storage.sqlite.restore_marker import mark_path
 from tests.builders import NOON, a_scope
 from tests.cli.served import invoke
 from tests.storage.store_calls import keep, load
@@ -35,12 +36,29 @@ async def test_f17_the_next_start_takes_the_store_for_a_restored_one(tmp_path: P
 
 async def test_a_server_that_runs_is_left_alone(tmp_path: Path) -> None:
     async with a_store(tmp_path):
-        refused = invoke("store", "restored", "--data", str(tmp_path))
+        refused = invoke("store", "restored", "--data", str(tmp_path), "--json")
 
     async with a_store(tmp_path) as store:
         assert await store.read(restorations) == []
-    assert refused.exit_code == 1
-    assert "is in use" in refused.stderr
+    error = json.loads(refused.stderr)["error"]
+    assert (refused.exit_code, error["code"]) == (1, "store_in_use")
+    assert "is in use" in error["message"]
+
+
+async def test_a_store_whose_marker_can_not_be_written_is_not_said_to_be_in_use(
+    tmp_path: Path,
+) -> None:
+    async with a_store(tmp_path):
+        pass
+    marker = mark_path(tmp_path / "forewarned.db")
+    marker.unlink()
+    marker.mkdir()
+
+    refused = invoke("store", "restored", "--data", str(tmp_path), "--json")
+
+    error = json.loads(refused.stderr)["error"]
+    assert (refused.exit_code, error["code"]) == (1, "unwritable_directory")
+    assert "can't write to" in error["message"]
 
 
 def test_where_there_is_no_store_nothing_is_made(tmp_path: Path) -> None:

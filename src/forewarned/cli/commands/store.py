@@ -11,7 +11,11 @@ from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import json_option, printed_as_json
 from forewarned.cli.stores.ends import opened_source, opened_target
 from forewarned.security.state_directory import DATABASE
-from forewarned.storage.errors import CannotOpenError
+from forewarned.storage.errors import (
+    CannotOpenError,
+    StoreInUseError,
+    UnwritableDirectoryError,
+)
 from forewarned.storage.sqlite.restore_marker import declare_restored
 from forewarned.storage.transfer.transfer import copy as copy_store
 
@@ -40,8 +44,10 @@ def restored(*, config: Path | None, data: str | None) -> None:
         )
     try:
         declare_restored(path)
-    except CannotOpenError as error:
+    except StoreInUseError as error:
         raise RefusedError(str(error), code="store_in_use") from error
+    except UnwritableDirectoryError as error:
+        raise RefusedError(str(error), code="unwritable_directory") from error
     if not printed_as_json({"path": str(path)}):
         click.echo("all incarnations will be raised at the next start")
 

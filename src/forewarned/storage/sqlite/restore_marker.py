@@ -130,7 +130,10 @@ def opened_marker(database: Path) -> Iterator[RestoreMarker]:
 
 
 def declare_restored(database: Path) -> None:
-    """Have the next start take the database for a restored one. Raises CannotOpenError."""
+    """Have the next start take the database for a restored one.
+
+    Raises StoreInUseError, UnwritableDirectoryError.
+    """
     with sole_use(database), opened_marker(database) as marker:
         try:
             marker.declare_restored()
