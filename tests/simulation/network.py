@@ -35,7 +35,7 @@ class Network:
         may_repeat: bool = False,
     ) -> T:
         """Raises NoAnswerError, and what the node raises but for what means 503."""
-        await asyncio.sleep(self._weather.trip())
+        await self._weather.trip()
         if self._weather.rarely(0.02):
             await asyncio.sleep(_PATIENCE)
             raise NoAnswerError("the request was lost")
@@ -46,7 +46,7 @@ class Network:
                 found = await node.serve(answer)
         except (GoneError, TimeoutError, StoreUnavailableError) as error:
             raise NoAnswerError(str(error)) from error
-        await asyncio.sleep(self._weather.trip())
+        await self._weather.trip()
         if self._weather.rarely(0.02):
             raise NoAnswerError("the answer was lost")
         return found

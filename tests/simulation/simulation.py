@@ -140,8 +140,10 @@ class _Month:
             await self._subscriber.subscribe()
         end = world.loop.time() + self._days * _DAY
         while world.loop.time() < end:
+            world.weather.is_still = True
             await asyncio.sleep(world.chance.uniform(0.5, 9) * _DAY)
             world.check()
+            world.weather.is_still = False
             await self._burst()
 
     async def _burst(self) -> None:

@@ -12,6 +12,8 @@ from tests.simulation.store.conditions import Fate
 
 MOST_LEAD: Final = timedelta(seconds=5)
 """As `storage.postgres.nodes.node_store` guards it."""
+_NEXT_LOOK: Final = 0.001
+"""Seconds: a look covers only what came before it."""
 
 
 class Weather:
@@ -20,6 +22,8 @@ class Weather:
     def __init__(self, chance: Random) -> None:
         self.chance = chance
         self.is_rough = False
+        self.is_still = False
+        """Whether nothing takes any time. Most days are so quiet that nothing would meet."""
         self.balancing = chance.choice(list(Balancing))
         """Whether a VM's connections go to one node until it is gone, or to any."""
 
@@ -30,11 +34,12 @@ class Weather:
         """Never while the weather is fair."""
         return self.is_rough and self.happens(probability)
 
-    def trip(self) -> float:
-        """Seconds for a question and its answer."""
+    async def trip(self) -> None:
+        """Wait as long as a question and its answer take."""
         if self.rarely(0.03):
-            return self.chance.uniform(0.05, 0.4)
-        return self.chance.uniform(0.0002, 0.008)
+            await asyncio.sleep(self.chance.uniform(0.05, 0.4))
+        elif not self.is_still:
+            await asyncio.sleep(self.chance.uniform(0.0002, 0.008))
 
 
 class NodeConditions:
@@ -48,7 +53,7 @@ class NodeConditions:
         self._true = true
 
     async def round_trip(self) -> None:
-        await asyncio.sleep(self._weather.trip())
+        await self._weather.trip()
 
     def fate(self) -> Fate:
         if self._weather.rarely(0.02):
@@ -68,6 +73,8 @@ class NodeConditions:
         return now - (self._true.now() + self.wall_error) <= MOST_LEAD
 
     def until_look(self) -> float:
+        if self._weather.is_still:
+            return _NEXT_LOOK
         if self._weather.rarely(0.05):
             return self._weather.chance.uniform(0.05, 0.8)
         return self._weather.chance.uniform(0, 0.05)

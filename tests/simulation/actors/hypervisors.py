@@ -4,7 +4,6 @@ What was done to a VM stays done, whatever became of the actuator that did it. E
 an effect is counted (I22).
 """
 
-import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from typing import assert_never
@@ -160,4 +159,4 @@ class FailingDriver:
         await self._trip()
 
     async def _trip(self) -> None:
-        await asyncio.sleep(self._world.weather.trip())
+        await self._world.weather.trip()

@@ -1,6 +1,5 @@
 """Those who are told of transitions, by the real publisher: they fail, and count what they get."""
 
-import asyncio
 from datetime import timedelta
 from typing import Final
 
@@ -67,7 +66,7 @@ class Subscriber:
 
     async def deliver(self, message: Message, subscription: Subscription) -> Outcome:
         world = self._world
-        await asyncio.sleep(world.weather.trip())
+        await world.weather.trip()
         if world.weather.rarely(0.2):
             return Later(reason="busy")
         numbers = self.received.setdefault(message.scope_id, [])
