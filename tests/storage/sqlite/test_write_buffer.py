@@ -199,23 +199,42 @@ def test_rows_that_were_lost_once_are_not_taken_for_written() -> None:
 
 
 async def test_a_group_of_works_writes_each_kind_of_row_in_one_go(sqlite: OpenSqlite) -> None:
-    asked: list[str] = []
     async with sqlite() as store:
         await keep_two(store)
-        async with held_up(store):
-            answers = asyncio.ensure_future(
-                together(
-                    store,
-                    lambda tx: connection_of(tx).set_trace_callback(asked.append),
-                    approve(SCOPE1, A),
-                    approve(SCOPE2, B),
-                )
-            )
-            await asyncio.sleep(0)
-        await answers
 
-    tables = [
-        statement.split()[1] for statement in asked if statement.lstrip().startswith("UPDATE")
-    ]
-    assert tables == ["events", "events", "scopes", "scopes"]
+        asked = await statements_of_two_approvals(store)
+
+    assert updated(asked) == ["events", "events", "scopes", "scopes"]
     assert not any("SAVEPOINT" in statement for statement in asked)
+
+
+async def test_so_does_a_group_whose_scopes_are_loaded_meanwhile(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep_two(store)
+    async with sqlite() as store:  # which has none of them in memory
+        asked = await statements_of_two_approvals(store)
+
+    assert sum("FROM scopes WHERE id" in statement for statement in asked) == 2
+    assert updated(asked) == ["events", "events", "scopes", "scopes"]
+
+
+async def statements_of_two_approvals(store: SqliteStore) -> list[str]:
+    """In different scopes, and in one group."""
+    asked: list[str] = []
+    async with held_up(store):
+        answers = asyncio.ensure_future(
+            together(
+                store,
+                lambda tx: connection_of(tx).set_trace_callback(asked.append),
+                approve(SCOPE1, A),
+                approve(SCOPE2, B),
+            )
+        )
+        await asyncio.sleep(0)
+    await answers
+    return asked
+
+
+def updated(statements: list[str]) -> list[str]:
+    """The tables."""
+    return [each.split()[1] for each in statements if each.lstrip().startswith("UPDATE")]

@@ -12,6 +12,7 @@ from forewarned.storage import rows
 from forewarned.storage.diff import fold
 from forewarned.storage.errors import UnfinishedCopyError
 from forewarned.storage.matching import each_once
+from forewarned.storage.relational.database import Database
 from forewarned.storage.relational.declarations import Declarations
 from forewarned.storage.relational.drains import Drains
 from forewarned.storage.relational.listings import Listings
@@ -149,25 +150,7 @@ class RelationalSnapshot(Listings, Streams, Declarations, Tasks, Drains, Subscri
         return each_once(map(GroupPlace._make, found))
 
     def _saved(self, scope_id: ScopeId) -> Saved:
-        row = self._one(
-            f"""SELECT {rows.SCOPE_COLUMNS}, {self._dialect.counters}
-                FROM scopes WHERE id = ?""",
-            scope_id,
-        )
-        if row is None:
-            raise UnknownScopeError(scope_id)
-        return rows.to_saved(
-            row,
-            resources=self._all(
-                f"""SELECT {rows.RESOURCE_COLUMNS} FROM resources WHERE scope_id = ?
-                    ORDER BY position""",
-                scope_id,
-            ),
-            events=self._all(
-                "SELECT * FROM events WHERE scope_id = ? AND ended_at IS NULL ORDER BY sequence",
-                scope_id,
-            ),
-        )
+        return saved_scope(self._database, scope_id)
 
     def first_vm_from(self, number: int) -> FoundRow | None:
         """The first VM of the scopes from this number on."""
@@ -178,3 +161,24 @@ class RelationalSnapshot(Listings, Streams, Declarations, Tasks, Drains, Subscri
                 WHERE number >= ? AND profile IS NOT NULL ORDER BY number, position LIMIT 1""",
             number,
         )
+
+
+def saved_scope(database: Database, scope_id: ScopeId) -> Saved:
+    """Raises UnknownScopeError."""
+    found = database.ask(
+        f"SELECT {rows.SCOPE_COLUMNS}, {database.dialect.counters} FROM scopes WHERE id = ?",
+        (scope_id,),
+    )
+    if not found:
+        raise UnknownScopeError(scope_id)
+    return rows.to_saved(
+        found[0],
+        resources=database.ask(
+            f"SELECT {rows.RESOURCE_COLUMNS} FROM resources WHERE scope_id = ? ORDER BY position",
+            (scope_id,),
+        ),
+        events=database.ask(
+            "SELECT * FROM events WHERE scope_id = ? AND ended_at IS NULL ORDER BY sequence",
+            (scope_id,),
+        ),
+    )

@@ -14,6 +14,7 @@ from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
 from forewarned.storage.history.chain import CHAINED
+from forewarned.storage.relational.snapshot import saved_scope
 from forewarned.storage.relational.statements import MARK_SCOPE
 from forewarned.storage.relational.transaction import NextWake, Publishing, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
@@ -45,6 +46,8 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         """Whether subscriptions were added or removed."""
         self._first_incarnation = first_incarnation
         self._cache = cache
+        self._committed = buffer.database
+        """Without what is buffered."""
         self._next_wake: datetime | None = None
         self._first_vm: ResourceName | None = None
         self._first_row = 0
@@ -149,6 +152,8 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
     def _saved(self, scope_id: ScopeId) -> Saved:
         saved = self.written.get(scope_id) or self._cache.find(scope_id)
         if saved is None:
-            saved = super()._saved(scope_id)
+            # No function of this group has written it, so no row of it is in the buffer: what is
+            # there stays, to be written with the rows of all functions.
+            saved = saved_scope(self._committed, scope_id)
             self._cache.loaded(saved)
         return saved
