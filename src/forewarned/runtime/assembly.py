@@ -6,6 +6,7 @@ how documents reach VMs: from a Board in the same process, or over the feed.
 
 import random
 import secrets
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -330,7 +331,15 @@ def simulated_timings(settings: Settings) -> dict[EventType, Timing] | None:
 
 
 def _new_event_id() -> EventId:
-    return EventId(_new_id().upper())
+    """A GUID of version 7 (RFC 9562): the time to a fraction of a millisecond, and chance.
+
+    Events that are scheduled one after another are neighbours in every index on their ids. With
+    ids of chance alone, approving them writes twice as many pages of the database.
+    """
+    millisecond, rest = divmod(time.time_ns(), 1_000_000)
+    fraction = (rest << 12) // 1_000_000
+    number = millisecond << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | secrets.randbits(62)
+    return EventId(str(uuid.UUID(int=number)).upper())
 
 
 def _new_id() -> str:
