@@ -1,6 +1,6 @@
 """Moments at which a fault hurts most: what breaks may wait for one.
 
-By chance alone a fault meets an approval on its way, or a platform at work, once in a hundred months.
+By chance alone a fault hardly ever meets an approval on its way, or a platform at work.
 """
 
 import asyncio
