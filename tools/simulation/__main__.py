@@ -93,13 +93,19 @@ def _hunt(names: list[str], *, parallel: int) -> int:
 
 
 def _tell_progress(found: Sequence[Outcome], seeds: int, *, since: float) -> float:
-    """A line now and then. Returns when it told last."""
-    now = time.monotonic()
+    """A line now and then, and for each violation. Returns when it told last."""
+    now, last = time.monotonic(), found[-1]
+    if last.violation:
+        print(f"seed {last.seed}: {_law(last)}", file=sys.stderr, flush=True)
     if now - since < _BETWEEN_LINES:
         return since
     broken = sum(each.violation is not None for each in found)
     print(f"{len(found)} of {seeds} seeds, {broken} violations", file=sys.stderr, flush=True)
     return now
+
+
+def _law(outcome: Outcome) -> str:
+    return (outcome.violation or "all laws held").strip().splitlines()[-1]
 
 
 def _summary(found: Sequence[Outcome], seconds: float) -> dict[str, object]:
