@@ -89,13 +89,22 @@ async def test_the_next_to_start_comes_first_and_filters_narrow(
 async def test_the_summary_counts_what_wants_attention(store: Store) -> None:
     await keep_a_busy_day(store)
 
-    summary, unread = await store.read(lambda s: (s.summary(), s.unread_scope_ids()))
+    summary = await store.read(lambda s: s.summary())
 
-    assert summary == Summary(soon=1, held=1, overdue=1, unread_scopes=1, hosts=2)
+    assert summary == Summary(soon=1, held=1, overdue=1, hosts=2)
+
+
+async def test_unread_scopes_are_those_with_vms_of_which_none_reads(store: Store) -> None:
+    await keep_a_busy_day(store)
+
+    number, unread = await store.read(lambda s: (s.count_unread_scopes(), s.unread_scope_ids()))
+
+    assert number == 1
     assert unread == ["scope3"]
 
 
 async def test_an_empty_store_has_nothing_to_attend_to(store: Store) -> None:
-    summary = await store.read(lambda s: s.summary())
+    summary, unread = await store.read(lambda s: (s.summary(), s.count_unread_scopes()))
 
-    assert summary == Summary(soon=0, held=0, overdue=0, unread_scopes=0, hosts=0)
+    assert summary == Summary(soon=0, held=0, overdue=0, hosts=0)
+    assert unread == 0

@@ -258,3 +258,19 @@ async def test_the_parts_of_a_maintenance_are_found_the_ended_ones_too(store: St
     found = await store.read(lambda s: s.events(EventFilter(maintenance=MaintenanceId("work"))))
 
     assert [record.event.id for record in found] == [A, B]
+
+
+async def test_an_event_that_has_not_changed_is_the_same_record_in_every_list(
+    store: Store,
+) -> None:
+    """Live pages compare hundreds of them with what they drew last."""
+    scope = a_scope(an_event(A), an_event(B))
+    await keep(store, scope)
+    before = await store.read(lambda s: s.events(EventFilter()))
+    described = replace(scope.events[B], description="new words")
+    await save(store, replace(scope, events={**scope.events, B: described}))
+
+    after = await store.read(lambda s: s.events(EventFilter()))
+
+    assert after[0] is before[0]
+    assert (before[1].event, after[1].event) == (scope.events[B], described)

@@ -40,6 +40,7 @@ from forewarned.console.rendering import HEADERS, Pages
 from forewarned.console.services import ConsoleServices
 from forewarned.console.sessions import Sessions
 from forewarned.console.timeline.lanes import Sketches
+from forewarned.console.unread_count import UnreadCount
 from forewarned.security.identities import Role
 from forewarned.service.errors import StoreUnavailableError
 
@@ -102,13 +103,14 @@ SIGN_IN_PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
 
 
 def create_console(services: ConsoleServices) -> ASGIApp:
-    pages, sketches, refreshes = Pages(services), Sketches(), Refreshes(services.engine)
+    pages, sketches = Pages(services), Sketches()
+    refreshes, unread = Refreshes(services.engine), UnreadCount(services.engine)
 
     def route(method: str, path: str, needs: Needs | None, answer: Answer) -> BaseRoute:
         """`needs` is None for all visitors, signed in or not."""
 
         async def endpoint(request: Request) -> Response:
-            visit = Visit(services, pages, sketches, request)
+            visit = Visit(services, pages, sketches, unread, request)
             if needs is not None:
                 await visit.admit(role_needed(needs, request.path_params))
             return await refreshes.answer(request, lambda: answer(visit))

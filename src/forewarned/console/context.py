@@ -13,6 +13,7 @@ from forewarned.console.preview import Preview, preview_of
 from forewarned.console.rendering import Pages, visitor
 from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Sketches
+from forewarned.console.unread_count import UnreadCount
 from forewarned.control.http import bodies
 from forewarned.core.errors import RefusalError
 from forewarned.core.model import Actor
@@ -31,6 +32,7 @@ class Visit(NamedTuple):
     services: ConsoleServices
     pages: Pages
     sketches: Sketches
+    unread: UnreadCount
     request: Request
 
     @property

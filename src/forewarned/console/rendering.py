@@ -5,7 +5,7 @@ Times are the server's, in UTC; what is shown of a span is what a form takes bac
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final
@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse
 
 from forewarned import __version__
 from forewarned.config.durations import format_duration
+from forewarned.console.names import segment
 from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Lane
 from forewarned.security.identities import Principal, Role
@@ -70,13 +71,13 @@ class Pages:
             whole_span=whole_span,
             until=until,
             short=lambda text: text[:_SHORT_ID],
-            segment=lambda text: quote(text, safe=""),
+            segment=segment,
             path=lambda text: quote(text, safe="/"),
             marked=marked,
             local=local,
             drawn=self._drawn,
         )
-        self._lanes: WeakKeyDictionary[Lane, Markup] = WeakKeyDictionary()
+        self._lanes: WeakKeyDictionary[Lane, str] = WeakKeyDictionary()
 
     def page(
         self,
@@ -110,12 +111,15 @@ class Pages:
         )
         return HTMLResponse(text, status_code=status)
 
-    def _drawn(self, lane: Lane) -> Markup:
+    def _drawn(self, lanes: Iterable[Lane]) -> Markup:
+        return Markup("".join(map(self._lane, lanes)))  # noqa: S704  # by a template
+
+    def _lane(self, lane: Lane) -> str:
         """Made once for each lane: of hundreds, a change is in one."""
         made = self._lanes.get(lane)
         if made is None:
             macros: Any = self._templates.get_template("_lane.html").module
-            made = self._lanes[lane] = Markup(macros.draw(lane))  # noqa: S704  # by a template
+            made = self._lanes[lane] = str(macros.draw(lane))
         return made
 
 

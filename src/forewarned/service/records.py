@@ -325,8 +325,6 @@ class Summary(NamedTuple):
     """Events that are approved, and wait all the same."""
     overdue: int
     """Events that should have been over by now."""
-    unread_scopes: int
-    """Scopes with VMs, none of which reads the document."""
     hosts: int
     """Hosts that open events affect."""
 

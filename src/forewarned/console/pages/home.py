@@ -26,6 +26,8 @@ _REMINDED_OF: Final = 10
 class _Seen(NamedTuple):
     census: Census
     summary: Summary
+    unread: int
+    """Scopes whose document no VM reads."""
     open: list[EventRecord]
     """The most urgent first."""
     over: list[EventRecord]
@@ -36,11 +38,13 @@ class _Seen(NamedTuple):
 
 async def show_home(visit: Visit) -> Response:
     view = View.read(visit.query)
-    seen = await visit.ask(lambda snapshot: _look(snapshot, view.scope))
+    unread, age = visit.unread.number, visit.unread.age
+    seen = await visit.ask(lambda snapshot: _look(snapshot, view.scope, unread))
+    visit.unread.keep(seen.unread, age=age)
     return visit.page(
         "home.html",
         census=seen.census,
-        tiles=_tiles(seen.summary),
+        tiles=_tiles(seen.summary, seen.unread),
         next_event=_next(seen.open),
         timeline=build([*seen.over, *seen.open], now=seen.now, view=view, sketches=visit.sketches),
         now=seen.now,
@@ -52,14 +56,15 @@ async def show_home(visit: Visit) -> Response:
     )
 
 
-def _look(snapshot: Snapshot, scope_id: ScopeId | None) -> _Seen:
-    """Of one scope, if one is given."""
+def _look(snapshot: Snapshot, scope_id: ScopeId | None, unread: int | None) -> _Seen:
+    """Of one scope, if one is given. `unread` is counted if it is None."""
     opened = snapshot.events(
         EventFilter(statuses=OPEN, scope_id=scope_id, order=Order.URGENT, limit=_DRAWN)
     )
     return _Seen(
         census=snapshot.census(),
         summary=snapshot.summary(),
+        unread=snapshot.count_unread_scopes() if unread is None else unread,
         open=opened,
         over=snapshot.events(EventFilter(statuses=OVER, scope_id=scope_id, limit=_DRAWN_OVER)),
         now=snapshot.now,
@@ -99,8 +104,8 @@ class Tile(NamedTuple):
     href: str
 
 
-def _tiles(summary: Summary) -> tuple[Tile, ...]:
-    unread, hosts = summary.unread_scopes, summary.hosts
+def _tiles(summary: Summary, unread: int) -> tuple[Tile, ...]:
+    hosts = summary.hosts
     return (
         _of_events(Attention.SOON, summary.soon, "starting within 15 minutes"),
         _of_events(Attention.HELD, summary.held, "approved, but held"),

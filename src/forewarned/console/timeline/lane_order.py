@@ -3,6 +3,7 @@
 Pure. A scale set's placement groups share a lane, unless the visitor has opened it.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -56,9 +57,9 @@ def scale_set_of(scope_id: ScopeId) -> str | None:
 def planned(
     records: Iterable[EventRecord], *, opened: Collection[str], folds: bool, lead: Addresses
 ) -> list[Planned]:
-    by_scope: dict[ScopeId, list[EventRecord]] = {}
+    by_scope: defaultdict[ScopeId, list[EventRecord]] = defaultdict(list)
     for record in records:
-        by_scope.setdefault(record.scope_id, []).append(record)
+        by_scope[record.scope_id].append(record)
     sets: dict[str, list[ScopeId]] = {}
     for scope_id in by_scope:
         name = scale_set_of(scope_id) if folds else None
@@ -102,16 +103,13 @@ def _rank(
     name: str, scope_ids: Iterable[ScopeId], by_scope: dict[ScopeId, list[EventRecord]]
 ) -> tuple[int, datetime, object]:
     """By the next to start; then what has started; then what is over; otherwise by name."""
-    place, at = 2, _NEVER
-    for scope_id in scope_ids:
-        for record in by_scope[scope_id]:
-            if record.ended_at is None:
-                place, at = min((place, at), _urgency(record))
-    return place, at, natural(name)
-
-
-def _urgency(record: EventRecord) -> tuple[int, datetime]:
-    event = record.event
-    if event.status is EventStatus.SCHEDULED and event.not_before is not None:
-        return 0, event.not_before
-    return 1, _NEVER
+    of_lane = (record for scope_id in scope_ids for record in by_scope[scope_id])
+    is_open, waits_until = False, _NEVER
+    for record in of_lane:
+        if record.ended_at is None:
+            is_open, event = True, record.event
+            if event.status is EventStatus.SCHEDULED and event.not_before is not None:
+                waits_until = min(waits_until, event.not_before)
+    if waits_until is not _NEVER:
+        return 0, waits_until, natural(name)
+    return 1 if is_open else 2, _NEVER, natural(name)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from forewarned.config.durations import parse_duration
 from forewarned.console.forms import Form
+from forewarned.console.names import segment
 from forewarned.console.timeline.bars import Window
 from forewarned.console.timeline.lane_order import Addresses, Planned, planned
 from forewarned.console.timeline.lanes import HIGH, LOW, Lane, Pen, Sketches
@@ -155,7 +156,7 @@ def build(
             opened=view.opened,
             folds=view.scope is None,
             lead=Addresses(
-                of_scope=lambda scope_id: to_scope + quote(scope_id, safe=""),
+                of_scope=lambda scope_id: to_scope + segment(scope_id),
                 of_set=lambda name: view.toggled(name).address(),
             ),
         ),
@@ -221,11 +222,12 @@ def _window(span: timedelta, *, now: datetime, at: datetime | None) -> Window:
 
 
 def _lanes(wanted: Sequence[Planned], pen: Pen, sketches: Sketches) -> tuple[Lane, ...]:
+    broad, fine = replace(pen, size=HIGH), replace(pen, size=LOW)
+
     def draw(with_words: int) -> tuple[Lane, ...]:
         drawn: list[Lane] = []
         for heading, records in wanted:
-            size = HIGH if len(drawn) < with_words else LOW
-            lane = sketches.lane(replace(pen, size=size), heading, records)
+            lane = sketches.lane(broad if len(drawn) < with_words else fine, heading, records)
             if lane is not None:
                 drawn.append(lane)
         return tuple(drawn)

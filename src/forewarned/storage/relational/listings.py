@@ -31,6 +31,7 @@ from forewarned.storage.relational.queries import Queries
 from forewarned.storage.rows import FoundRow, micros
 
 _OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
+_EVENT_COLUMNS: Final = ", ".join(rows.LISTED_EVENT)
 _SUMMARIES: Final = """
     SELECT id, kind, active, last_read_at,
            (SELECT count(*) FROM resources WHERE scope_id = scopes.id) AS vms,
@@ -76,7 +77,8 @@ class Listings(Queries):
         is_oldest_first = wanted.order is Order.OLDEST
         order = "sequence DESC" if is_oldest_first else _URGENT
         found = self._database.ask(
-            f"SELECT * FROM events {_where(conditions)} ORDER BY {order} LIMIT :limit",
+            f"SELECT {_EVENT_COLUMNS} FROM events {_where(conditions)}"
+            f" ORDER BY {order} LIMIT :limit",
             {
                 "ids": self._dialect.several(sorted(wanted.ids or ())),
                 "statuses": self._dialect.several(sorted(statuses or ())),
@@ -90,7 +92,7 @@ class Listings(Queries):
                 **_instants(self._now),
             },
         )
-        records = [rows.to_record(row) for row in found]
+        records = [rows.to_listed(row) for row in found]
         return records[::-1] if is_oldest_first else records
 
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
@@ -270,14 +272,17 @@ class Listings(Queries):
     def unread_scope_ids(self) -> list[ScopeId]:
         return self._ids(f"SELECT id FROM scopes WHERE {_IS_UNREAD} ORDER BY number")
 
+    def count_unread_scopes(self) -> int:
+        [[unread]] = self._all(f"SELECT count(*) FROM scopes WHERE {_IS_UNREAD}")
+        return int(unread)
+
     def summary(self) -> Summary:
         counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in _CONDITIONS.values())
         [[soon, held, overdue]] = self._named(
             f"SELECT {counts} FROM events WHERE ended_at IS NULL", **_instants(self._now)
         )
-        [[unread]] = self._all(f"SELECT count(*) FROM scopes WHERE {_IS_UNREAD}")
         [[hosts]] = self._all(f"SELECT count(DISTINCT host) {_events_by_host(self._dialect)}")
-        return Summary(soon=soon, held=held, overdue=overdue, unread_scopes=unread, hosts=hosts)
+        return Summary(soon=soon, held=held, overdue=overdue, hosts=hosts)
 
 
 # --- parts of questions ---------------------------------------------------------------------------
