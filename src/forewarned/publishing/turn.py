@@ -17,6 +17,7 @@ from forewarned.service.subscriptions.model import (
     Delivery,
     DeliveryKey,
     DeliveryState,
+    Headline,
     Subscription,
     SubscriptionState,
 )
@@ -146,13 +147,17 @@ def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool
     wanted = [
         (message, names)
         for message in messages
-        if (names := [each.name for each in subscriptions.values() if each.wants(message)])
+        if (names := _takers(message.headline, subscriptions.values()))
     ]
     if wanted:
         placed = tx.place([message for message, _ in wanted])
         for message, (_, names) in zip(placed, wanted, strict=True):
             tx.queue(message, names)
     return len(messages) < limit
+
+
+def _takers(headline: Headline, subscriptions: Collection[Subscription]) -> list[str]:
+    return [each.name for each in subscriptions if each.wants(headline)]
 
 
 def _wanted(due: Sequence[str], standing: Standing) -> dict[str, int]:

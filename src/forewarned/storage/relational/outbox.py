@@ -3,7 +3,7 @@
 Invariant: a message is committed with its transition, or neither is.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -18,6 +18,7 @@ from forewarned.service.azure import inventory
 from forewarned.service.records import Binding
 from forewarned.service.subscriptions.model import (
     STATUS_OF,
+    Headline,
     Message,
     PublishedStatus,
 )
@@ -58,8 +59,13 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Content).decode
 
 
-def of_change(change: Change, by: Actor, places: Mapping[str, Place]) -> Iterator[Written]:
-    """The rows of the messages that a change sends.
+def of_change(
+    change: Change,
+    by: Actor,
+    places: Mapping[str, Place],
+    is_wanted: Callable[[Headline], bool],
+) -> Iterator[Written]:
+    """The rows of the messages that a change sends, without those that are for no one.
 
     `places` are those of VMs that may be gone before the messages are taken out.
     """
@@ -69,13 +75,15 @@ def of_change(change: Change, by: Actor, places: Mapping[str, Place]) -> Iterato
         status = STATUS_OF.get(type(fact))
         if status is None or not isinstance(fact, EventTransition):
             continue
-        vms = facts.resources(fact)
+        event, vms = fact.event, facts.resources(fact)
+        if not is_wanted(Headline(status, event.type, event.source, fact.scope_id, vms, policy)):
+            continue
         content = _Content(
             status,
             fact.at,
-            fact.event,
+            event,
             by.name,
-            () if vms is fact.event.resources else vms,
+            () if vms is event.resources else vms,
             facts.cause(fact),
             publishing,
             place_among(places, vms) if places else None,

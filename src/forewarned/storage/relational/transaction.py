@@ -16,6 +16,7 @@ from forewarned.core.model import Actor, Resource, Scope, ScopeKind
 from forewarned.core.tasks import ActuatorOf, Task
 from forewarned.service.drains.model import Drain
 from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
+from forewarned.service.subscriptions.model import Headline
 from forewarned.storage import diff, rows
 from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
@@ -47,6 +48,10 @@ _READ_LONG_AGO: Final = Scope(
 )
 
 
+def _may_be_wanted(_: Headline) -> bool:
+    return True
+
+
 class Publishing(NamedTuple):
     """What a transaction needs to know of publishing."""
 
@@ -54,6 +59,12 @@ class Publishing(NamedTuple):
     """Whether there was a subscription when it began."""
     clock: Callable[[], datetime]
     """Real time."""
+    is_wanted: Callable[[Headline], bool] = _may_be_wanted
+    """Whether a subscription was for such a message then.
+
+    Where nodes share a store it would have to be asked for in each transaction. So there all
+    messages are written, and compared with the subscriptions when they are taken out.
+    """
 
 
 class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrites):
@@ -187,7 +198,8 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         saved = self._builder.changed(before, difference)
         messages: Sequence[changes.Written] = ()
         if self._publishing.is_on:
-            messages = tuple(outbox.of_change(change, by, places))
+            is_wanted = self._publishing.is_wanted
+            messages = tuple(outbox.of_change(change, by, places, is_wanted))
             if messages:
                 self._tell_publisher()
         first = self.history_rows

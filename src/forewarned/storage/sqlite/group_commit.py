@@ -16,6 +16,7 @@ from typing import Final
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service.errors import UnknownOutcomeError
 from forewarned.service.ports import Clock
+from forewarned.service.subscriptions.model import wanted_by
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.relational.transaction import NextWake, Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
@@ -88,8 +89,8 @@ class GroupCommitter:
         roll_back(connection)
         connection.execute("BEGIN IMMEDIATE")
         if self._publishing is None:
-            [[is_on]] = connection.execute("SELECT EXISTS (SELECT 1 FROM subscriptions)")
-            self._publishing = Publishing(bool(is_on), self._wall_clock)
+            found = SqliteSnapshot(SqliteDatabase(connection), self._clock.now()).subscriptions()
+            self._publishing = Publishing(bool(found), self._wall_clock, wanted_by(found))
         buffer = WriteBuffer(SqliteDatabase(connection))
         publishing = self._publishing
         transactions = [self._run(connection, call, buffer, publishing) for call in group]
