@@ -13,7 +13,7 @@ from forewarned.core.model import Resource
 from forewarned.core.rules import Rules
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service.fleet.declaration import Network
-from forewarned.service.ports import Clock
+from forewarned.service.lifecycle.ports import Clock
 from forewarned.service.use_cases import Basis
 from forewarned.storage import SqliteStore
 from tests.builders import event_id

@@ -20,7 +20,7 @@ from forewarned.security.identities import Bearer, IssuedToken
 from forewarned.service.azure.equipment import Equipment, Image, Interface
 from forewarned.service.board import Board
 from forewarned.service.faults import Faults
-from forewarned.service.ports import Timer
+from forewarned.service.lifecycle.ports import Timer
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import About, Binding, Caller, PageContent, Profile, Saved
 from tests.builders import HOUR, NOON, a_resource, a_scope

@@ -22,7 +22,8 @@ from forewarned.core.model import EventType, Resource
 from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.lifecycle.assignment import simulated
-from forewarned.service.ports import Listener, Store, Timer
+from forewarned.service.lifecycle.ports import Timer
+from forewarned.service.ports import Listener, Store
 from forewarned.storage import SqliteStore
 from tests.bases import a_basis
 from tests.builders import MINUTE, SECOND

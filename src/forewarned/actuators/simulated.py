@@ -14,7 +14,7 @@ from typing import Final
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Event, EventType
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.ports import Clock, Reports, Timer
+from forewarned.service.lifecycle.ports import Clock, Reports, Timer
 from forewarned.service.records import Report, Stage
 
 _RETRY: Final = timedelta(seconds=1)

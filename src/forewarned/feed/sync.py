@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from forewarned.feed.writer_end import WriterEnd
 from forewarned.service.clock_control import MovableClock
-from forewarned.service.ports import Timer
+from forewarned.service.lifecycle.ports import Timer
 
 # As ASGI has them.
 Scope = MutableMapping[str, Any]

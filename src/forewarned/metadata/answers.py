@@ -35,9 +35,10 @@ from forewarned.metadata.routes import (
 from forewarned.security.identities import LOCAL_USER, Bearer, TokensUnavailableError
 from forewarned.service.board import Board, Page
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.ports import Approver, Clock, Directory, Reader, Timer, TokenIssuer
+from forewarned.service.lifecycle.ports import Clock, Timer
 from forewarned.service.readiness import Readiness
 from forewarned.service.records import Caller
+from forewarned.service.requests.ports import Approver, Directory, Reader, TokenIssuer
 
 _log = logging.getLogger(__name__)
 

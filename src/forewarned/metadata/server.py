@@ -26,8 +26,9 @@ from forewarned.metadata.options import Identification, Options
 from forewarned.service.board import Board
 from forewarned.service.faults import Faults, FaultSource
 from forewarned.service.fleet.addresses import plain_address, port_address
-from forewarned.service.ports import Approver, Clock, Directory, Reader, TokenIssuer
+from forewarned.service.lifecycle.ports import Clock
 from forewarned.service.readiness import Readiness
+from forewarned.service.requests.ports import Approver, Directory, Reader, TokenIssuer
 from forewarned.service.requests.watch import RequestWatch
 
 _log = logging.getLogger(__name__)

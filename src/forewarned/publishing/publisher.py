@@ -16,8 +16,8 @@ from typing import Final, Self
 from forewarned.publishing.turn import CLAIM, Attempted, Standing, Turn, take_leave, take_turn
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.lifecycle.ports import Clock, Timer
 from forewarned.service.listings import HistoryRow
-from forewarned.service.ports import Clock, Timer
 from forewarned.service.records import Commit
 from forewarned.service.subscriptions.model import (
     Delivery,

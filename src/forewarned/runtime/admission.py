@@ -24,7 +24,7 @@ from forewarned.security.principals import FILE, PrincipalsFile
 from forewarned.security.server_tls import CertificateFiles, ServerTls
 from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
-from forewarned.service.ports import Principals
+from forewarned.service.requests.ports import Principals
 from forewarned.service.use_cases import UseCases
 
 _log = logging.getLogger(__name__)

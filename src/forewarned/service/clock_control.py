@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 from forewarned.service.errors import BadSpeedError, BadStepError, RealClockError
-from forewarned.service.ports import Clock
+from forewarned.service.lifecycle.ports import Clock
 
 SLOWEST: Final = 0.001
 FASTEST: Final = 100_000.0

@@ -1,4 +1,4 @@
-"""The ports of the service: what it needs of the world, and what others need of it.
+"""The ports of the service to its store, and to those who hear of what is committed.
 
 A transaction is a plain function over a `Transaction`: deciding needs no await, so load, decide and
 save run in one go where the store wants them to (on its writer's thread). When a race is lost the
@@ -6,17 +6,15 @@ function is run again. Invariant: it can be. Ids are made before it and handed i
 nothing between runs.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar, runtime_checkable
 
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from forewarned.core.model import Actor, Event, Resource, Scope, ScopeKind
+from forewarned.core.model import Actor, Resource, Scope, ScopeKind
 from forewarned.core.tasks import Task, TaskState
-from forewarned.security.identities import Bearer, Claims, IssuedToken, Principal
-from forewarned.security.signing_keys import SharedKeys
 from forewarned.service.drains.model import Drain
 from forewarned.service.history.ports import HistoryReads, HistoryWrites
 from forewarned.service.listings import (
@@ -30,9 +28,7 @@ from forewarned.service.listings import (
 )
 from forewarned.service.readiness import Readiness
 from forewarned.service.records import (
-    About,
     Binding,
-    Caller,
     Census,
     Commit,
     CommitCounts,
@@ -45,11 +41,11 @@ from forewarned.service.records import (
     OperationRecord,
     PageContent,
     Place,
-    Report,
     Saved,
     ScopePlaces,
     Summary,
 )
+from forewarned.service.requests.ports import SharedIdentities
 from forewarned.service.subscriptions.ports import PublishingTransaction, SubscriptionListings
 
 T = TypeVar("T")
@@ -365,7 +361,7 @@ class SharedStore(Store, Protocol):
     """
 
     @property
-    def identities(self) -> "SharedIdentities": ...
+    def identities(self) -> SharedIdentities: ...
     @property
     def readiness(self) -> Readiness: ...
 
@@ -386,114 +382,3 @@ class SharedStore(Store, Protocol):
 
     @property
     def commit_counts(self) -> CommitCounts: ...
-
-
-# --- time, and what carries events out -----------------------------------------------------------
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Clock(Protocol):
-    """The server's time. It never goes back."""
-
-    def now(self) -> datetime: ...
-    def at(self, instant: datetime, call: Callable[[], Awaitable[None]]) -> Timer:
-        """Call once, as soon as `now()` has reached the instant. Calls come in order of instant."""
-
-    def watch(self, watcher: Callable[[], None]) -> None:
-        """Call the watcher whenever time has been moved rather than passed."""
-
-
-class Actuator(Protocol):
-    """Carries out Started events, and reports that to `Reports`."""
-
-    def begin(self, scope_id: ScopeId, event: Event, *, is_interrupted: bool = False) -> None:
-        """Begin a Started event. Called again for the same event after a restart.
-
-        `is_interrupted` says that its impact has begun with its start.
-        """
-
-
-class Simulation(Protocol):
-    """What is known beforehand of work that is only simulated."""
-
-    def interrupts_at_once(self, event: Event) -> bool:
-        """Whether the impact of this event begins with its start."""
-
-
-class Reports(Protocol):
-    """Takes the reports of actuators. Each may come more than once."""
-
-    async def report(self, *reports: Report) -> None:
-        """In this order, and in one transaction. Raises StoreUnavailableError."""
-
-
-# --- what the metadata listener asks for ---------------------------------------------------------
-
-
-class Directory(Protocol):
-    """Finds callers. In memory: asked on every new connection."""
-
-    @property
-    def generation(self) -> int:
-        """Moves whenever any answer may have changed."""
-
-    def first(self) -> Caller | None: ...
-    def by_address(self, address: str) -> Caller | None: ...
-    def by_name(self, name: str) -> Caller | None:
-        """In any letter case."""
-
-
-class Reader(Protocol):
-    """Records which VMs read documents."""
-
-    def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
-        """A VM of this active scope read its document. In memory: called by polls.
-
-        Of several reads in the same second, at least one is reported.
-        """
-
-    async def activate(self, caller: Caller, *, address: str) -> None:
-        """Activate a scope, durably, on its first read. Raises StoreUnavailableError."""
-
-    async def about(self, name: ResourceName) -> About | None: ...
-
-
-class Approver(Protocol):
-    async def approve(
-        self, event_ids: Collection[EventId], *, caller: Caller, address: str
-    ) -> None:
-        """Returns once the approvals are durable. Raises RefusalError, StoreUnavailableError."""
-
-
-# --- who is asking -------------------------------------------------------------------------------
-
-
-class TokenIssuer(Protocol):
-    async def issue(self, bearer: Bearer, *, audience: str) -> IssuedToken:
-        """A token for its bearer to show to the audience. Raises TokensUnavailableError."""
-
-
-class TokenReader(Protocol):
-    async def read(self, text: str) -> Claims:
-        """Does not check the audience: that is left to the caller.
-
-        Raises BadTokenError, TokensUnavailableError.
-        """
-
-    async def key_set(self) -> Mapping[str, object]:
-        """The public keys as JSON Web Key Set, for others to verify tokens with."""
-
-
-class Principals(Protocol):
-    def current(self) -> Sequence[Principal]:
-        """As they are now: without those that were revoked a moment ago.
-
-        Raises StoreUnavailableError where that can't be known.
-        """
-
-
-class SharedIdentities(Principals, SharedKeys, Protocol):
-    """What the nodes of a store agree on: who may call them, and what they have signed."""

@@ -12,9 +12,10 @@ from typing import Any, Final, NoReturn, Self, TypeVar
 
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
-from forewarned.service.ports import Lease, Listener, SharedIdentities, Snapshot, Transaction
+from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import Caller, Commit, CommitCounts, News, Node, NodeListing
+from forewarned.service.requests.ports import SharedIdentities
 from forewarned.storage.postgres.nodes.leases import SharedLeases
 from tests.simulation.store.conditions import Calm, Conditions, Fate
 from tests.simulation.store.following import SimulatedFollowing

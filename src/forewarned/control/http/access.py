@@ -33,7 +33,8 @@ from forewarned.security.identities import (
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.addresses import neighbourhood
-from forewarned.service.ports import Principals, TokenIssuer, TokenReader, Transaction
+from forewarned.service.ports import Transaction
+from forewarned.service.requests.ports import Principals, TokenIssuer, TokenReader
 
 _AZURE_AUDIENCES: Final = ("https://management.azure.com", "https://management.core.windows.net")
 """The audience of clients that are not configured for another cloud."""

@@ -9,8 +9,9 @@ from forewarned.metadata.options import EmulatorAccess, Options
 from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.service.board import Page
 from forewarned.service.fleet.addresses import port_mark
-from forewarned.service.ports import Directory, Timer
+from forewarned.service.lifecycle.ports import Timer
 from forewarned.service.records import Caller
+from forewarned.service.requests.ports import Directory
 
 
 class Peer:

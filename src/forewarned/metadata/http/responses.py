@@ -14,7 +14,7 @@ from forewarned.config.durations import format_duration
 from forewarned.core.model import Document
 from forewarned.metadata import wire
 from forewarned.service.events.api_versions import EVENT_VERSIONS, rfc1123
-from forewarned.service.ports import Clock
+from forewarned.service.lifecycle.ports import Clock
 
 JSON: Final = "application/json; charset=utf-8"
 TEXT: Final = "text/plain; charset=utf-8"

@@ -14,8 +14,8 @@ from forewarned.runtime.assembly import BoardDelivery, Clock
 from forewarned.runtime.listeners.sockets import metadata_options
 from forewarned.runtime.settings import Settings
 from forewarned.security.tokens import Tokens
-from forewarned.service.ports import Approver
 from forewarned.service.records import News
+from forewarned.service.requests.ports import Approver
 from forewarned.service.use_cases import UseCases
 
 

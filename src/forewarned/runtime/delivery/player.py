@@ -35,8 +35,9 @@ from forewarned.service.board import Board
 from forewarned.service.engine import Engine
 from forewarned.service.errors import UnknownFaultError
 from forewarned.service.faults import Fault, FaultKind, FaultMethod, Faults
-from forewarned.service.ports import Approver, Timer
+from forewarned.service.lifecycle.ports import Timer
 from forewarned.service.records import Caller, PageContent
+from forewarned.service.requests.ports import Approver
 
 Render = Callable[[Document, str], Rendered]
 

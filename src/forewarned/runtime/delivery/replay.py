@@ -16,7 +16,7 @@ from forewarned.security.tokens import Tokens
 from forewarned.service.board import Board
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.layout import layouts
-from forewarned.service.ports import Approver
+from forewarned.service.requests.ports import Approver
 from forewarned.service.use_cases import UseCases
 
 

@@ -15,8 +15,8 @@ from forewarned.service.drains.host_drains import HostDrains
 from forewarned.service.drains.model import Drain
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.lifecycle.ports import Clock, Timer
 from forewarned.service.listings import HistoryRow
-from forewarned.service.ports import Clock, Timer
 from forewarned.service.records import Commit
 
 _RETRY: Final = timedelta(seconds=1)

@@ -10,7 +10,8 @@ from forewarned.core.rules import Rules
 from forewarned.core.tasks import Task
 from forewarned.service.engine import Engine, save
 from forewarned.service.lifecycle.actuation import with_impacts
-from forewarned.service.ports import Simulation, Snapshot, Transaction
+from forewarned.service.lifecycle.ports import Simulation
+from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Caller, EventRecord
 
 

@@ -22,7 +22,8 @@ from forewarned.service.azure import inventory
 from forewarned.service.azure.interfaces import equipment_of
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.ports import Clock, Snapshot, Transaction
+from forewarned.service.lifecycle.ports import Clock
+from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import About, Caller
 
 MARKS: Final = 24

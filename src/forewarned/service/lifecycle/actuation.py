@@ -18,8 +18,9 @@ from forewarned.core.tasks import SIMULATED, Task, TaskState
 from forewarned.core.transitions import Interrupted, Started
 from forewarned.service.drains.questions import Destinations, destinations
 from forewarned.service.engine import Engine, save
+from forewarned.service.lifecycle.ports import Actuator, Simulation
 from forewarned.service.lifecycle.spare_hosts import spare_hosts
-from forewarned.service.ports import Actuator, Simulation, Transaction
+from forewarned.service.ports import Transaction
 from forewarned.service.records import Commit, EventRecord, Report, Stage
 
 _ACTUATOR: Final = Actor(name="actuator")

@@ -19,9 +19,9 @@ from forewarned.core.transitions import CarriedOut
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.lifecycle.activation import Activation
+from forewarned.service.lifecycle.ports import Clock
 from forewarned.service.lifecycle.tasks import Tasks
 from forewarned.service.listings import HistoryRow, TaskFilter
-from forewarned.service.ports import Clock
 from forewarned.service.records import Commit
 
 LIMIT: Final = timedelta(minutes=10)

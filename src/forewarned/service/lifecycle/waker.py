@@ -15,7 +15,8 @@ from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine, save
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.ports import Clock, Observer, Timer, Transaction
+from forewarned.service.lifecycle.ports import Clock, Timer
+from forewarned.service.ports import Observer, Transaction
 from forewarned.service.records import Commit
 
 _log = logging.getLogger(__name__)

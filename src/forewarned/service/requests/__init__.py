@@ -1,1 +1,1 @@
-"""Requests of VMs as developers watch them, on emulators only."""
+"""Requests: what listeners need to answer them, and how developers watch those of VMs."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service.errors import UnknownOutcomeError
-from forewarned.service.ports import Clock
+from forewarned.service.lifecycle.ports import Clock
 from forewarned.service.subscriptions.model import wanted_by
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.relational.transaction import NextWake, Publishing

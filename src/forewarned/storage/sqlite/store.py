@@ -17,7 +17,8 @@ from typing import Final, Self, TypeVar
 from forewarned.clock import wall_clock
 from forewarned.core.ids import ScopeId
 from forewarned.core.tasks import ActuatorOf, by_operators
-from forewarned.service.ports import Clock, Lease, Listener, Snapshot, Transaction
+from forewarned.service.lifecycle.ports import Clock
+from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit
 from forewarned.storage.connection_threads import (
     ConnectionThreads,
