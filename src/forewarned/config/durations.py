@@ -5,6 +5,7 @@ What `format_duration` writes, `parse_duration` reads back unchanged.
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 from typing import Final
 
 _SHORT: Final = re.compile(
@@ -37,6 +38,8 @@ class InvalidDurationError(ValueError):
         self.text = text
 
 
+# A request names one in most bodies, mostly one of a few, while VMs wait for what comes of it.
+@lru_cache(maxsize=1_000)
 def parse_duration(text: str) -> timedelta:
     """Zero needs no unit; every other number does."""
     if text == "0":

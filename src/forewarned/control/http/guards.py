@@ -7,6 +7,7 @@ the Host header, though, nor leave Origin out of a request that changes somethin
 import ipaddress
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -60,6 +61,8 @@ def _name(authority: str) -> str:
     return (found["address"] or found["name"]).lower().removesuffix(".") if found else ""
 
 
+# Most requests are for the same few names, and to see that one is an address takes a while.
+@lru_cache(maxsize=100)
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

@@ -9,13 +9,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any, Final
 
 from forewarned.core.model import Event, EventType
 
 # Instances of a cloud service's role, which are PaaS: the early prefix was for IaaS VMs alone.
 _ROLE_INSTANCE: Final = re.compile(r".+_IN_\d+")
+
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+)
 
 _FIRST_TYPES: Final = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
 _WITH_PREEMPT: Final = _FIRST_TYPES | {EventType.PREEMPT}
@@ -111,5 +116,7 @@ def _seconds(duration: timedelta | None) -> int:
 
 
 def rfc1123(instant: datetime) -> str:
-    """In English whatever the locale, which `strftime` is not."""
-    return format_datetime(instant.astimezone(UTC), usegmt=True)
+    """In English whatever the locale, which `strftime` is not; a quarter of `email.utils`' time."""
+    at = instant.astimezone(UTC)
+    day, month = _DAYS[at.weekday()], _MONTHS[at.month - 1]
+    return f"{day}, {at.day:02} {month} {at.year:04} {at.hour:02}:{at.minute:02}:{at.second:02} GMT"
