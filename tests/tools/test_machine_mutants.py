@@ -159,6 +159,37 @@ def test_an_edit_of_what_importing_runs_is_tried_with_the_module_imported_anew(
     assert "counts.py:4 : survived\n  - LIMIT: Final = 3\n  + LIMIT: Final = 4\n" in ran.stderr
 
 
+def test_an_edit_inside_a_function_is_tried_without_importing_anything_again(
+    project: Path,
+) -> None:
+    """Also where tests freeze what they have imported, as ours do, so that processes share it."""
+    imports = project / "imports"
+    module = project / "src" / "planted" / "counts.py"
+    module.write_text(f"with open({str(imports)!r}, 'a') as told:\n    told.write('.')\n{MODULE}")
+    (project / "tests" / "conftest.py").write_text(
+        "import gc\n\n\ndef pytest_collection_finish():\n    gc.freeze()\n"
+    )
+
+    run(project, "--function", "first_above")
+
+    assert len(imports.read_text()) < len([e for e in edits(project) if e.where == "first_above"])
+
+
+def test_an_edit_that_waits_for_ever_is_caught(project: Path) -> None:
+    (project / "src" / "planted" / "counts.py").write_text(
+        "import threading\n\n\ndef is_set() -> bool:\n    event = threading.Event()\n"
+        "    event.set()\n    return event.wait()\n"
+    )
+    (project / "tests" / "test_counts.py").write_text(
+        "from planted.counts import is_set\n\n\ndef test_it():\n    assert is_set()\n"
+    )
+    (project / "explained.toml").write_text("")
+
+    ran = run(project)
+
+    assert ran.returncode == 0, ran.stderr
+
+
 @pytest.mark.parametrize(
     ("stale", "function", "complaint"),
     [

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 Tag = TypeVar("Tag")
@@ -18,6 +19,11 @@ Result = TypeVar("Result")
 _MEMORY: Final = 4 * 2**30
 _TO_BEGIN: Final = 30.0
 """Seconds of the processor until the work sets a limit of its own, as a process has one timer."""
+_BETWEEN_LOOKS: Final = 0.5
+_ASLEEP: Final = 5.0
+"""Seconds after which a process that does nothing, and wants nothing of the processor, hangs."""
+_TELLS: Final = Path("/proc/self/schedstat").exists()
+"""Whether the system tells a process that waits from one that waits for its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,20 @@ class Job(Generic[Tag, Result]):
     """What it usually takes; far more counts as hanging."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Running(Generic[Tag]):
     tag: Tag
     pid: int
-    deadline: float
+    patience: float
+    awake_at: float
+    """When it was last seen to do something, or to wait for its turn."""
+    spent: int | None = None
+
+    def hangs(self) -> bool:
+        now, spent = time.monotonic(), _spent_asleep(self.pid)
+        if spent is None or spent != self.spent:
+            self.awake_at, self.spent = now, spent
+        return now - self.awake_at > self.patience
 
 
 def messages(work: Callable[[Connection], None]) -> Iterator[Any]:
@@ -71,17 +86,17 @@ def results(
     while True:
         while len(running) < parallel and (job := next(waiting, None)) is not None:
             pid, pipe = _split_off(partial(_work, job))
-            deadline = time.monotonic() + 20 + 4 * job.seconds
-            running[pipe] = _Running(tag=job.tag, pid=pid, deadline=deadline)
+            patience = _ASLEEP if _TELLS else 20 + 4 * job.seconds
+            running[pipe] = _Running(
+                tag=job.tag, pid=pid, patience=patience, awake_at=time.monotonic()
+            )
         if not running:
             return
-        soonest = min(each.deadline for each in running.values())
-        ready = set(wait(list(running), timeout=max(0.0, soonest - time.monotonic())))
+        ready = set(wait(list(running), timeout=_BETWEEN_LOOKS))
         for pipe, each in list(running.items()):
-            if pipe not in ready and time.monotonic() < each.deadline:
-                continue
-            del running[pipe]
-            yield each.tag, _end(pipe, each)
+            if pipe in ready or each.hangs():
+                del running[pipe]
+                yield each.tag, _end(pipe, each)
 
 
 def _split_off(work: Callable[[Connection], None]) -> tuple[int, Connection]:
@@ -113,6 +128,31 @@ def _work(job: Job[Tag, Result], writer: Connection) -> None:
     except Exception:  # noqa: BLE001 - it is passed on
         result = Broken(traceback.format_exc())
     writer.send(result)
+
+
+def _spent_asleep(pid: int) -> int | None:
+    """Nanoseconds that it and its children have run, if none of them runs or waits for its turn.
+
+    So a machine that has no time for a process does not make it one that hangs.
+    """
+    if not _TELLS:
+        return 0
+    spent = 0
+    try:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            _, _, facts = (thread / "stat").read_text().rpartition(")")
+            if facts.split()[0] in {"R", "D"}:
+                return None
+            spent += int((thread / "schedstat").read_text().split()[0])
+            for child in (thread / "children").read_text().split():
+                theirs = _spent_asleep(int(child))
+                if theirs is None:
+                    return None
+                spent += theirs
+    except (FileNotFoundError, ProcessLookupError):
+        # It has just ended.
+        return None
+    return spent
 
 
 def _end(pipe: Connection, running: _Running[Tag]) -> Result | Ended | Broken:

@@ -233,11 +233,15 @@ class Collected:
         self._items = {item.nodeid: item for item in session.items}
         self._functions: dict[tuple[str, Function], list[FunctionType]] = {}
         files = {str(target.source / module): module for module in target.modules}
+        # What the tests have frozen would be missing.
+        gc.unfreeze()
         for value in gc.get_objects():
             if isinstance(value, FunctionType) and value.__code__.co_filename in files:
                 code = value.__code__
                 key = files[code.co_filename], Function(code.co_qualname, code.co_firstlineno)
                 self._functions.setdefault(key, []).append(value)
+        # Or each process that is split off copies all of it to look for garbage.
+        gc.freeze()
 
     def can_exchange(self, edit: Edit) -> bool:
         if edit.function is None:
