@@ -28,6 +28,7 @@ from forewarned.security.certificates import CertificateError
 from forewarned.security.identities import TokensUnavailableError
 from forewarned.security.principals import PrincipalsError
 from forewarned.security.state_directory import StateDirectoryError
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.lifecycle import assignment
 from forewarned.service.ports import SharedStore
@@ -66,6 +67,12 @@ def start_errors() -> Iterator[None]:
         yield
     except _OPERATORS_CAN_FIX as error:
         raise StartError(str(error)) from error
+    except StoreUnavailableError as error:
+        # Not what callers are told: whatever was saved of it, starting again is right.
+        raise StartError(
+            f"the store has failed ({error.__cause__ or error}): see that its disk or its database"
+            " works and has room, and start again"
+        ) from error
 
 
 @asynccontextmanager
