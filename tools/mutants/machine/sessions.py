@@ -62,6 +62,12 @@ class Survey:
         ordered = sorted(tests, key=lambda test: (self.seconds[test], test))
         return {test: self.seconds[test] for test in ordered}
 
+    def nearest_tests_for(self, edit: Edit) -> dict[str, float]:
+        """Those of them that are in the module's own file of tests."""
+        own = f"test_{Path(edit.module).stem.lstrip('_')}.py"
+        tests = self.tests_for(edit)
+        return {test: tests[test] for test in tests if Path(test.partition("::")[0]).name == own}
+
     def is_imported(self, edit: Edit) -> bool:
         return edit.function is None or not edit.lines.isdisjoint(self.imported[edit.module])
 

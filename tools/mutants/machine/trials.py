@@ -75,7 +75,7 @@ def _try_quickly(
 
     def go_on(collected: Collected, writer: Connection) -> None:
         fit = {number: edit for number, edit in enumerate(edits) if collected.can_exchange(edit)}
-        for result in results(_jobs(seen, fit, collected.try_here), parallel=parallel):
+        for result in results(_jobs(seen.tests_for, fit, collected.try_here), parallel=parallel):
             writer.send(result)
 
     left = dict(enumerate(edits))
@@ -87,22 +87,27 @@ def _try_quickly(
 def _try_anew(
     target: Target, seen: Survey, edits: Sequence[Edit], *, parallel: int
 ) -> Iterator[tuple[Edit, str | None]]:
-    jobs = _jobs(seen, dict(enumerate(edits)), partial(try_anew, target))
-    for number, result in results(jobs, parallel=parallel):
-        edit = edits[number]
-        if isinstance(result, Broken):
-            raise TrialError(f"{edit.module}:{edit.line}: {edit.new}\n{result.why}")
-        yield edit, _noticed(result)
+    """Most are caught by the tests beside the module, and to import all takes most of the time."""
+    left = dict(enumerate(edits))
+    for tests_for in (seen.nearest_tests_for, seen.tests_for):
+        jobs = _jobs(tests_for, left, partial(try_anew, target))
+        for number, result in results(list(jobs), parallel=parallel):
+            edit = edits[number]
+            if isinstance(result, Broken):
+                raise TrialError(f"{edit.module}:{edit.line}: {edit.new}\n{result.why}")
+            if result is not None:
+                yield left.pop(number), _noticed(result)
+    yield from ((edit, None) for edit in left.values())
 
 
 def _jobs(
-    seen: Survey,
+    tests_for: Callable[[Edit], Mapping[str, float]],
     edits: Mapping[int, Edit],
     attempt: Callable[[Edit, Mapping[str, float]], str | None],
 ) -> Iterator[Job[int, str | None]]:
     for number, edit in edits.items():
-        tests = seen.tests_for(edit)
-        yield Job(tag=number, work=partial(attempt, edit, tests), seconds=sum(tests.values()))
+        if tests := tests_for(edit):
+            yield Job(tag=number, work=partial(attempt, edit, tests), seconds=sum(tests.values()))
 
 
 def _noticed(result: str | Ended | None) -> str | None:
