@@ -34,6 +34,7 @@ class Kept:
     event_id: EventId
     state: str = "Waiting"
     attempt: int = 0
+    duration: timedelta | None = None
     lease_until: timedelta = timedelta(0)
     before: Sighting | None = None
     after: Sighting | None = None
@@ -89,7 +90,12 @@ class MemoryDesk:
         task.lease_until = self._monotonic() + LEASE
         ref = TaskRef(event_id=task.event_id, vm=ResourceName(task.vm.name), attempt=task.attempt)
         return Assignment(
-            ref=ref, type=task.type, vm=task.vm, duration=None, before=task.before, begun=begun
+            ref=ref,
+            type=task.type,
+            vm=task.vm,
+            duration=task.duration,
+            before=task.before,
+            begun=begun,
         )
 
     async def destination(self, task: TaskRef) -> Destination:

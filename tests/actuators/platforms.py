@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Final, assert_never
 
 from forewarned.actuators.driver import (
     Action,
@@ -11,10 +11,13 @@ from forewarned.actuators.driver import (
     Effect,
     Power,
     Progress,
+    RefusedError,
     Sighting,
     Verdict,
     Vm,
 )
+
+_VM: Final = "web-0"
 
 
 class KilledError(BaseException):
@@ -39,6 +42,8 @@ class Platform:
     """Whether it shows each boot."""
     sees_vms: bool = True
     can: bool = True
+    says: str = "half of it is done"
+    """While it acts."""
     actions: list[str] = field(default_factory=list)
     """Every action that had an effect."""
     surveyed: list[Action] = field(default_factory=list)
@@ -83,18 +88,24 @@ class PlatformDriver:
         platform: Platform,
         step: Callable[[str], None] = nothing,
         *,
+        surveyed: Happening = uneventful,
         looked_at: Happening = uneventful,
         marked: Happening = uneventful,
         acted_on: Happening = uneventful,
+        aborted: Happening = uneventful,
     ) -> None:
         self._platform = platform
         self._step = step
+        self._surveyed = surveyed
         self._looked_at = looked_at
         self._marked = marked
         self._acted_on = acted_on
+        self._aborted = aborted
 
     async def survey(self, action: Action, vm: Vm) -> Verdict:
+        _refuse_unknown(vm)
         self._platform.surveyed.append(action)
+        await self._surveyed()
         if not self._platform.can:
             return Verdict(possible=False, reason="no host has room")
         target = "hv-b" if action.effect is Effect.MOVES else None
@@ -104,7 +115,7 @@ class PlatformDriver:
         self._step("observe")
         await self._looked_at()
         at = self._platform
-        if vm.name != "web-0":
+        if vm.name != _VM:
             return Sighting(power=Power.GONE)
         return Sighting(
             host=at.host if at.sees_vms else None,
@@ -117,15 +128,17 @@ class PlatformDriver:
         )
 
     async def mark(self, vm: Vm, key: str) -> None:
+        _refuse_unknown(vm)
         self._step("before mark")
         self._platform.intent, self._platform.issued = key, False
         await self._marked()
         self._step("after mark")
 
     async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None:
+        _refuse_unknown(vm)
         self._step("before act")
         self._platform.acted.append(action)
-        progress("half of it is done")
+        progress(self._platform.says)
         await self._acted_on()
         if self._platform.failures:
             raise self._platform.failures.pop(0)
@@ -135,5 +148,12 @@ class PlatformDriver:
         self._step("after issued")
 
     async def abort(self, vm: Vm, key: str) -> None:
+        _refuse_unknown(vm)
         self._platform.aborted.append(key)
+        await self._aborted()
         self._platform.job = ""
+
+
+def _refuse_unknown(vm: Vm) -> None:
+    if vm.name != _VM:
+        raise RefusedError(f"the platform has no VM {vm.name}")

@@ -1,98 +1,32 @@
 """One task, carried out on a platform in memory: crashes, failures, delays and lost leases."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 
 import pytest
 from typing_extensions import override
 
-from forewarned.actuators.attempt import Attempt, Equipment
-from forewarned.actuators.decision import OnDoubt, Procedure
+from forewarned.actuators.decision import OnDoubt
 from forewarned.actuators.driver import (
-    Action,
     DriverError,
     Effect,
     Power,
     RefusedError,
     TryLaterError,
 )
-from forewarned.actuators.slots import Limits, Slots
-from forewarned.core.tasks import LEASE
-from tests.actuators.desks import EVENT, Kept, MemoryDesk
-from tests.actuators.platforms import KilledError, Platform, PlatformDriver
-from tests.actuators.test_decision import TYPES
-from tests.actuators.times import QuickTime
-
-TIMEOUT = timedelta(minutes=10)
-
-
-class Life:
-    """How far a process comes before it is killed."""
-
-    def __init__(self, steps: int | None = None) -> None:
-        self._left = steps
-        self.steps: list[str] = []
-
-    def step(self, name: str) -> None:
-        if self._left is not None:
-            if not self._left:
-                raise KilledError
-            self._left -= 1
-        self.steps.append(name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class World:
-    time: QuickTime
-    platform: Platform
-    desk: MemoryDesk
-
-    async def attempt(
-        self,
-        procedure: Procedure | None,
-        *,
-        life: Life | None = None,
-        dry_run: bool = False,
-        **happenings: Callable[[], Awaitable[None]],
-    ) -> Life:
-        """Claim the task, and carry it out; as far as it comes."""
-        life = life or Life()
-        self.desk.step = life.step
-        (assignment,) = await self.desk.claim(limit=1, patience=timedelta(0))
-        equipment = Equipment(
-            desk=self.desk,
-            driver=PlatformDriver(self.platform, life.step, **happenings),
-            slots=Slots(Limits()),
-            dry_run=dry_run,
-            monotonic=self.time.monotonic,
-            sleep=self.time.sleep,
-        )
-        await Attempt(assignment, procedure, equipment).run()
-        return life
-
-    def let_the_lease_end(self) -> None:
-        self.time.stand_still_for(LEASE)
+from tests.actuators.attempts import TIMEOUT, Life, World, a_procedure, a_task, a_world
+from tests.actuators.desks import EVENT
+from tests.actuators.platforms import KilledError
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with QuickTime() as time:
-        yield World(time=time, platform=Platform(), desk=MemoryDesk(monotonic=time.monotonic))
-
-
-def a_procedure(
-    effect: Effect = Effect.MOVES, *, on_doubt: OnDoubt = OnDoubt.STOP, retries: int = 0
-) -> Procedure:
-    action = Action(type=TYPES[effect], do="it", effect=effect)
-    return Procedure(action=action, timeout=TIMEOUT, retries=retries, on_doubt=on_doubt)
-
-
-def a_task(world: World, effect: Effect = Effect.MOVES) -> Kept:
-    return world.desk.put(TYPES[effect])
+    async with a_world() as world:
+        yield world
 
 
 EVERY = pytest.mark.parametrize("effect", Effect)
@@ -322,18 +256,19 @@ async def test_a_platform_that_never_answers_leaves_the_vm_unknown(world: World)
     await world.attempt(a_procedure(), looked_at=be_silent)
 
     assert (task.state, task.unharmed) == ("Stuck", False)
+    assert task.error == "the platform has not answered, so nothing is known of the VM"
 
 
 async def test_a_defect_of_a_driver_is_reported(world: World) -> None:
     task = a_task(world)
 
     async def divide() -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("by what?")
 
     await world.attempt(a_procedure(), acted_on=divide)
 
     assert task.state == "Stuck"
-    assert "ZeroDivisionError" in task.error
+    assert task.error == "the actuator failed: ZeroDivisionError: by what?"
 
 
 async def test_reports_wait_for_a_server_that_is_down(world: World) -> None:
@@ -360,10 +295,13 @@ async def test_the_lease_is_renewed_for_as_long_as_an_action_takes(world: World)
     await world.attempt(a_procedure(), acted_on=lambda: world.time.sleep(timedelta(minutes=5)))
 
     assert task.lease_until > timedelta(minutes=5)
+    assert task.progress == ["half of it is done"]
     assert task.state == "Done"
 
 
-async def test_a_task_that_others_have_ended_is_left_at_once(world: World) -> None:
+async def test_a_task_that_others_have_ended_is_left_at_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     task = a_task(world)
     world.platform.job = "a person looks into it"
 
@@ -378,6 +316,7 @@ async def test_a_task_that_others_have_ended_is_left_at_once(world: World) -> No
     assert task.state == "Skipped"
     assert world.platform.aborted == []
     assert world.time.monotonic() < TIMEOUT
+    assert not [each for each in caplog.records if each.exc_info]
 
 
 async def test_a_dry_run_changes_nothing_and_says_what_it_would_do(world: World) -> None:

@@ -255,6 +255,8 @@ class Attempt:
     async def _prepare(self, case: Situation, action: Action) -> Action:
         """Mark the intent, and have the server confirm that the VM is interrupted from now on."""
         if not self._has_begun:
+            # The mark would hide that another attempt, which has the task by now, has acted.
+            self._refuse_if_lost()
             await self._at.driver.mark(self._task.vm, self._task.key)
             await self._begin(case.before)
         # Asked since: a host may have been drained while this waited for room on it.

@@ -60,7 +60,13 @@ TARGETS: Final = (
     ),
     Target(
         modules=("actuators/decision.py", "actuators/attempt.py"),
-        tests=("tests/actuators/test_decision.py", "tests/actuators/test_attempt.py"),
+        tests=(
+            "tests/actuators/test_decision.py",
+            "tests/actuators/test_attempt.py",
+            "tests/actuators/test_attempt_trouble.py",
+            "tests/actuators/test_attempt_reports.py",
+            "tests/actuators/test_attempt_silence.py",
+        ),
     ),
     Target(
         modules=(
