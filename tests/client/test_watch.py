@@ -84,6 +84,44 @@ def test_the_service_is_asked_to_wait_only_where_it_offers_that() -> None:
     assert found[-1].ending is Ending.CANCELED
 
 
+def test_a_service_that_has_news_again_at_once_is_asked_again_at_once() -> None:
+    stage = Stage([a_document(1, **WAITS), a_document(2, an_event(), **WAITS), a_document(3)])
+
+    found = list(itertools.islice(stage.watch(a_protocol(), options(poll=30.0)), 2))
+
+    assert kinds(found) == ["appeared", "gone"]
+    assert sum(pause.seconds for pause in stage.pauses) == 0
+
+
+@pytest.mark.parametrize(("held", "pause"), [(0.5, 29.5), (1.0, 0.0), (5.0, 0.0)])
+def test_a_service_that_holds_a_request_for_a_second_or_more_is_asked_again_at_once(
+    held: float, pause: float
+) -> None:
+    unchanged = Say(body=a_body(1), headers=WAITS, after=held)
+    stage = Stage([a_document(1, **WAITS), unchanged, a_document(2, an_event())])
+
+    next(stage.watch(a_protocol(), options(poll=30.0)))
+
+    assert stage.pauses[-1].seconds == pause
+
+
+def test_a_service_is_asked_to_wait_no_longer_than_the_watch_lasts() -> None:
+    stage = Stage([a_document(1, **WAITS), Lose(loss=Loss.TIMED_OUT, after=3600)])
+
+    assert list(stage.watch(a_protocol(), options(timeout=5.0))) == []
+
+    assert "wait=5.000s" in stage.requests[-1].target
+
+
+def test_after_a_failure_the_service_is_not_asked_to_wait() -> None:
+    """It may have another document under the number that we know, and would hold that back."""
+    stage = Stage([a_document(1, **WAITS), Lose(), a_document(1, an_event(), **WAITS)])
+
+    next(stage.watch(a_protocol(), options()))
+
+    assert ["wait" in request.target for request in stage.requests] == [False, True, False]
+
+
 def test_a_service_that_offers_to_wait_and_does_not_is_polled() -> None:
     stage = Stage(lambda _: a_document(1, **WAITS))
 
@@ -259,6 +297,14 @@ def test_only_the_vms_own_events_are_told_if_so_wished() -> None:
     assert first.event.event_id == second.event.event_id == ID
 
 
+def test_the_events_of_other_vms_are_told_unless_it_is_wished_otherwise() -> None:
+    stage = Stage([a_document(1, an_event("B", Resources=["web_1"]))])
+
+    found = next(stage.watch(a_protocol(resource="web_0"), options()))
+
+    assert found.event.event_id == "B"
+
+
 def test_a_watch_asks_who_the_vm_is_for_as_long_as_it_watches() -> None:
     me = Say(body=b'{"compute": {"name": "web_0"}}')
     stage = Stage([*[Lose()] * 9, me, a_document(1, an_event())])
@@ -281,6 +327,68 @@ def test_an_event_we_approved_and_lost_sight_of_has_an_unknown_end() -> None:
     assert protocol.approved == set()
 
 
+def test_an_event_that_changed_after_we_approved_it_is_still_one_that_we_approved() -> None:
+    changed = an_event(Description="moved")
+    stage = Stage([a_document(2, an_event()), Say(), a_document(3, changed), a_document(4)])
+    protocol = a_protocol()
+    watching = stage.watch(protocol, options())
+
+    first = next(watching)
+    stage.run(protocol.approve(first.event))
+    found = list(itertools.islice(watching, 2))
+
+    assert kinds(found) == ["changed", "gone"]
+    assert found[-1].ending is Ending.UNKNOWN
+
+
+def dated(second: int) -> dict[str, str]:
+    """What a service says that the time is."""
+    return {"date": f"Thu, 01 Jan 2026 12:00:{second:02} GMT"}
+
+
+@pytest.mark.parametrize("held", [20.0, 40.0])
+def test_a_watch_is_not_blind_while_the_service_holds_its_request(held: float) -> None:
+    gone = Say(body=a_body(2), headers=WAITS, after=held)
+    stage = Stage([a_document(1, an_event(), **WAITS), gone])
+
+    found = list(itertools.islice(stage.watch(a_protocol(), options()), 2))
+
+    assert found[-1].ending is Ending.CANCELED
+
+
+@pytest.mark.parametrize(
+    ("away", "then", "ending"),
+    [
+        (30.0, Say(body=a_body(2)), Ending.CANCELED),
+        (30.5, Say(body=a_body(2)), Ending.UNKNOWN),
+        # The request of a watch that was away, held for long.
+        (40.0, Say(body=a_body(2), after=40), Ending.UNKNOWN),
+        # Their clock stands still, or was set back.
+        (40.0, Say(body=a_body(2), headers=dated(0)), Ending.UNKNOWN),
+        # Ours stood still with the VM.
+        (0.0, Say(body=a_body(2), headers=dated(31)), Ending.UNKNOWN),
+    ],
+)
+def test_a_watch_that_was_away_for_more_than_a_glance_can_say_of_no_event_that_it_was_canceled(
+    away: float, then: Say, ending: Ending
+) -> None:
+    stage = Stage([Say(body=a_body(1, an_event()), headers=WAITS | dated(0)), then])
+    watching = stage.watch(a_protocol(), options())
+
+    next(watching)
+    stage.now += away
+
+    assert next(watching).ending is ending
+
+
+def test_a_watch_is_blind_while_a_service_answers_slowly_that_was_not_asked_to_wait() -> None:
+    stage = Stage([a_document(1, an_event()), Say(body=a_body(2), after=29.5)])
+
+    found = list(itertools.islice(stage.watch(a_protocol(timeout=100.0), options()), 2))
+
+    assert found[-1].ending is Ending.UNKNOWN
+
+
 def test_an_event_that_went_while_nobody_could_look_has_an_unknown_end() -> None:
     away = [Lose()] * 9
     stage = Stage([a_document(2, an_event()), *away, a_document(3)])
@@ -291,7 +399,7 @@ def test_an_event_that_went_while_nobody_could_look_has_an_unknown_end() -> None
 
 
 def test_no_time_between_polls_is_a_mistake() -> None:
-    with pytest.raises(ValueError, match="polls"):
+    with pytest.raises(ValueError, match=r"^the time between polls must be above zero$"):
         options(poll=0.0)
 
 

@@ -179,6 +179,17 @@ def test_a_setting_keeps_vms_from_approving_each_others_terminate_and_nothing_el
     assert change.scope.events[A].status is EventStatus.STARTED
 
 
+def test_a_vm_may_approve_a_terminate_that_it_shares_with_others() -> None:
+    scope = a_scope(
+        an_event(A, type=EventType.TERMINATE, resources=["vm1", "vm2"]),
+        resources=[a_resource("vm1"), a_resource("vm2")],
+    )
+
+    change = lifecycle.approve(scope, [A], by=vm_as_actor("vm2"), rules=OWN_ONLY, now=EARLY)
+
+    assert change.scope.events[A].status is EventStatus.STARTED
+
+
 def test_a_foreign_terminate_keeps_the_callers_own_from_being_approved_with_it() -> None:
     """I15."""
     scope = a_scope(

@@ -30,7 +30,7 @@ from forewarned.core.transitions import (
     Stalled,
     Started,
 )
-from tests.builders import HOUR, NOON, SECOND, A, B, C, a_resource, a_scope, an_event
+from tests.builders import HOUR, NOON, OPERATOR, SECOND, A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import APPROVAL, EARLY, a_terminate, facts, names_of_facts
 
 RUNNING, INTERRUPTED, DOWN = (
@@ -52,6 +52,16 @@ def under_way(
 
 
 # --- what is on record ---------------------------------------------------------------------------
+
+
+def test_an_interruption_is_on_record_with_the_actuator_that_made_it() -> None:
+    """I29."""
+    scope = under_way(EventType.REBOOT, a_resource("vm1"))
+
+    stopped = lifecycle.interrupt(scope, A, now=NOON, by=OPERATOR)
+
+    [fact] = stopped.transitions
+    assert fact.by == OPERATOR
 
 
 @pytest.mark.parametrize("vms", [None, [VM2]], ids=["all VMs", "one VM"])

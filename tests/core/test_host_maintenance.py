@@ -24,9 +24,10 @@ from forewarned.core.model import (
     StartCause,
     document,
 )
-from tests.builders import MINUTE, NOON, SECOND, a_resource, a_scope, event_id
+from tests.builders import HOUR, MINUTE, NOON, SECOND, a_resource, a_scope, event_id
 from tests.core.builders_core import (
     AZURE,
+    EMULATOR,
     approved,
     fresh_ids,
     names_of_facts,
@@ -81,6 +82,37 @@ def test_work_on_a_host_is_one_event_in_each_scope_that_names_its_vms_there_only
     assert {event.duration for event in events} == {9 * SECOND}
     assert {event.description for event in events} == {"Host server …"}
     assert [names_of_facts(change) for change in changes] == [["Scheduled"]] * 3
+
+
+@pytest.mark.parametrize("type_", [EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY])
+def test_maintenance_is_a_freeze_a_reboot_or_a_redeploy(type_: EventType) -> None:
+    [change] = maintained([a_scope()], some_work(type=type_))
+
+    assert change.scope.events[ONE].type is type_
+
+
+def test_work_of_which_nothing_else_is_said_gives_the_usual_notice_and_says_nothing() -> None:
+    [change] = maintained([a_scope()], Maintenance(id=WORK, type=EventType.FREEZE))
+
+    event = change.scope.events[ONE]
+    assert (event.not_before, event.description) == (NOON + 15 * MINUTE, "")
+    assert event.duration is None
+
+
+def test_work_on_a_host_gives_the_notice_that_was_asked_for() -> None:
+    [change] = maintained([a_scope()], some_work(notice=HOUR))
+
+    assert change.scope.events[ONE].not_before == NOON + HOUR
+
+
+def test_work_on_a_host_of_an_emulator_may_have_short_notice() -> None:
+    work = some_work(notice=SECOND, short_notice=True)
+
+    [change] = maintenance.maintain_host(
+        [a_scope()], HOST, work, event_ids=fresh_ids(), rules=EMULATOR, now=NOON
+    )
+
+    assert change.scope.events[ONE].not_before == NOON + SECOND
 
 
 def test_work_on_a_host_leaves_scopes_without_a_vm_on_it_alone() -> None:
@@ -233,6 +265,17 @@ def test_whoever_asks_is_told_which_events_the_work_waits_for() -> None:
 
     assert [event.id for event in waiting_for] == [TWO, THREE]
     assert once_due == []
+
+
+def test_work_does_not_wait_for_where_it_has_begun() -> None:
+    """I16."""
+    one, two, _ = after(maintained(three_scopes()))
+    begun = lifecycle.wake(one, rules=AZURE, now=NOON + 15 * MINUTE).scope
+
+    # Seen by a clock that is behind.
+    waiting_for = maintenance.unready([begun, two], WORK, now=NOON)
+
+    assert [event.id for event in waiting_for] == [TWO]
 
 
 def test_events_that_are_no_part_of_the_work_neither_hold_it_nor_start_with_it() -> None:

@@ -6,7 +6,12 @@ from forewarned.core import membership
 from forewarned.core.change import Change
 from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import EventStatus, Policy, Priority, ResourceState, document
-from forewarned.core.transitions import PolicyChanged, ResourceAdded, ResourceChanged
+from forewarned.core.transitions import (
+    PolicyChanged,
+    ResourceAdded,
+    ResourceChanged,
+    ResourceRemoved,
+)
 from tests.builders import MINUTE, NOON, A, B, a_resource, a_scope, an_event
 from tests.core.builders_core import names_of_facts
 
@@ -141,6 +146,15 @@ def test_what_falls_due_as_a_vm_is_made_anew_starts_then() -> None:
 
     assert change.scope.events[A].started_at == NOON
     assert names_of_facts(change) == ["ResourceAdded", "Narrowed", "Started"]
+
+
+def test_a_vm_that_leaves_is_on_record_as_the_one_that_left() -> None:
+    scope = a_scope(resources=[a_resource("vm1"), a_resource("vm2")])
+
+    change = membership.departed(scope, VM1, now=NOON)
+
+    assert list(change.scope.resources) == [VM2]
+    assert change.transitions == (ResourceRemoved(scope_id=scope.id, at=NOON, resource=VM1),)
 
 
 def test_a_vm_is_where_it_was_found() -> None:

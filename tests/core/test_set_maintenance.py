@@ -91,6 +91,14 @@ def test_what_is_planned_for_the_other_update_domains_is_on_record() -> None:
     assert fact.event_ids == (ONE, TWO, THREE)
 
 
+def test_update_domains_have_their_turns_in_the_order_of_their_numbers() -> None:
+    scope = a_scope(resources=[a_resource("a", update_domain=8), a_resource("b", update_domain=1)])
+
+    [fact] = facts(maintained(scope), MaintenancePlanned)
+
+    assert fact.update_domains == (1, 8)
+
+
 def test_the_next_update_domain_gets_its_notice_when_the_one_before_is_done() -> None:
     """I2, I21."""
     scope = maintained(a_set()).scope
@@ -271,6 +279,17 @@ def test_a_set_with_a_host_under_work_takes_no_work_as_a_whole() -> None:
         maintained(change.scope, some_work("work2"))
 
     assert refused.value.domains == {1}
+
+
+def test_a_set_of_one_update_domain_may_be_worked_on_while_one_of_its_hosts_is() -> None:
+    """I21 speaks of two of them."""
+    [change] = maintenance.maintain_host(
+        [a_scope()], HostName("host1"), some_work(), event_ids=fresh_ids(9), rules=AZURE, now=NOON
+    )
+
+    both = maintained(change.scope, some_work("work2"))
+
+    assert set(both.scope.events) == {event_id(9), ONE}
 
 
 def test_work_on_a_host_waits_for_its_other_scopes_even_where_a_set_has_its_last_turn() -> None:
