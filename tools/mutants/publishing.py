@@ -22,6 +22,14 @@ PUBLISHING: Final = (
         tests=(_OUTBOX,),
     ),
     Mutant(
+        name="subscription-changed-unnoticed",
+        file="storage/sqlite/group_commit.py",
+        old="if any(transaction.has_subscribed for transaction in transactions):",
+        new="if not self._publishing.is_on:",
+        breaks="a message is not written because a subscription was once not for it",
+        tests=("tests/storage/sqlite/test_outbox.py",),
+    ),
+    Mutant(
         name="scope-out-of-order",
         file="storage/relational/subscriptions.py",
         old="THEN NULL ELSE :now END)",
