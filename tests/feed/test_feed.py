@@ -18,6 +18,8 @@ from forewarned.feed.protocol import (
     Granted,
     Hello,
     SnapshotEnd,
+    Sync,
+    Synced,
     decode_from_writer,
     encode,
 )
@@ -288,6 +290,53 @@ async def test_a_change_stands_on_the_stream_before_its_answer(writer: Writer) -
 
     assert isinstance(said[0], Hello)
     assert [type(message) for message in answered] == [Committed, Granted]
+
+
+async def test_pollers_are_asked_once_for_all_who_come_while_they_are_asked_for_others(
+    writer: Writer,
+) -> None:
+    """What a caller is told must be of after it has come: the answer under way is not enough."""
+    reader, stream = await asyncio.open_unix_connection(socket_path(writer.folder))
+    with contextlib.closing(stream):
+        assert [message async for message in messages(reader, until=SnapshotEnd)]
+        first = asyncio.create_task(writer.feed.sync())
+        asked = [await _sync(reader)]
+        others = [asyncio.create_task(writer.feed.sync()) for _ in range(9)]
+        await asyncio.sleep(0)
+
+        stream.write(frame(encode(Synced(asked[0]))))
+        await first
+        asked.append(await _sync(reader))
+        were_done = [other.done() for other in others]
+        stream.write(frame(encode(Synced(asked[1]))))
+        await asyncio.gather(*others)
+        last = asyncio.create_task(writer.feed.sync())
+        asked.append(await _sync(reader))
+        stream.write(frame(encode(Synced(asked[2]))))
+        await last
+
+    assert were_done == [False] * 9
+    assert asked == [asked[0], asked[0] + 1, asked[0] + 2]
+
+
+async def test_a_caller_that_leaves_takes_the_answer_from_no_other(
+    writer: Writer, poller: Poller
+) -> None:
+    await activate(poller)
+    leaving, staying = (asyncio.create_task(writer.feed.sync()) for _ in range(2))
+    await asyncio.sleep(0)
+
+    leaving.cancel()
+    await staying
+
+    assert leaving.cancelled()
+
+
+async def _sync(stream: asyncio.StreamReader) -> int:
+    """The number of the next Sync."""
+    *_, last = [message async for message in messages(stream, until=Sync)]
+    assert isinstance(last, Sync)
+    return last.id
 
 
 async def messages(

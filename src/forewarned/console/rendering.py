@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -129,10 +130,13 @@ def clock_state(reading: ClockReading) -> str:
     return "running" if reading.speed else "paused"
 
 
+# Pages name the same instants again and again, and to write one takes longer than to find it.
+@lru_cache(maxsize=4_000)
 def instant(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+@lru_cache(maxsize=4_000)
 def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 

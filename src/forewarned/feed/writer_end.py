@@ -47,6 +47,10 @@ class WriterEnd:
         self._links: set[PollerLink] = set()
         self._hosts: set[CommitLink] = set()
         self._syncs = 0
+        self._sync: asyncio.Task[None] | None = None
+        """The last for which pollers were asked."""
+        self._next_sync: asyncio.Task[None] | None = None
+        """The one that new callers wait for; None while none does."""
         self.sequence = 0
         """Of the last commit told."""
         self._counters: Counter[str] = Counter()
@@ -107,8 +111,25 @@ class WriterEnd:
     async def sync(self) -> None:
         """Return once every poller is in step, and what they have marked and counted is here.
 
-        A poller that takes too long is not waited for again until it has answered.
+        A poller that takes too long is not waited for again until it has answered. Pollers are
+        asked once for all callers that come while they are asked for others: windows of the console
+        fetch their pages by the dozen.
         """
+        if not self._links:
+            return
+        if self._next_sync is None:
+            self._next_sync = asyncio.create_task(self._sync_after(self._sync))
+        # A caller that leaves must not take it from the others.
+        await asyncio.shield(self._next_sync)
+
+    async def _sync_after(self, current: asyncio.Task[None] | None) -> None:
+        if current is not None:
+            await asyncio.wait([current])
+        # From here on callers come too late for this one.
+        self._sync, self._next_sync = self._next_sync, None
+        await self._ask_pollers()
+
+    async def _ask_pollers(self) -> None:
         self._syncs += 1
         asked = {
             link.sync(self._syncs): link
