@@ -1,6 +1,8 @@
 """Where the processor time of an approval goes, by process and thread: what P5 does not tell.
 
-python -m benchmarks.spent [APPROVALS]
+python -m benchmarks.spent [APPROVALS [VMS]]
+
+With more VMs than approvals all of them have an event, and the first of them approve theirs.
 """
 
 import sys
@@ -13,7 +15,7 @@ from benchmarks.product import Product
 from benchmarks.usage import Thread
 
 
-def measure(server: Product, names: list[str]) -> dict[Thread, tuple[float, float]]:
+def measure(server: Product, names: list[str], approvals: int) -> dict[Thread, tuple[float, float]]:
     """Microseconds of an approval in each thread: its own, and those in the system."""
     volley.fire(server.metadata, [exchange.poll_as(name) for name in names])
     events = {
@@ -21,7 +23,7 @@ def measure(server: Product, names: list[str]) -> dict[Thread, tuple[float, floa
         for at in range(0, len(names), 10_000)
         for event in server.schedule(names[at : at + 10_000])
     }
-    requests = [exchange.approval(name, events[name]) for name in names]
+    requests = [exchange.approval(name, events[name]) for name in names[:approvals]]
     warm = len(requests) // 5
     volley.fire(server.metadata, requests[:warm])
     usage.wait_until_quiet(server.pids)
@@ -37,20 +39,20 @@ def measure(server: Product, names: list[str]) -> dict[Thread, tuple[float, floa
     }
 
 
-def main(count: int) -> None:
+def main(approvals: int = 10_000, vms: int = 0) -> None:
     cores = Cores.of_this_machine()
     cores.load_from_here()
-    names = [f"many-{number}" for number in range(count)]
-    fleet = product.fleet_of(count, kind="alone")
+    names = [f"many-{number}" for number in range(max(approvals, vms))]
+    fleet = product.fleet_of(len(names), kind="alone")
     with (
         tempfile.TemporaryDirectory(dir="/var/tmp") as scratch,
         product.serving(Path(scratch), fleet, prefix=cores.serving) as server,
     ):
-        spent = measure(server, names)
+        spent = measure(server, names, approvals)
     for thread, (own, system) in spent.items():
         if own + system >= 1:
             print(f"{thread.process:8} {thread.name:8} {own:6.0f} µs, system {system:4.0f} µs")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    main(*map(int, sys.argv[1:]))
