@@ -155,28 +155,24 @@ class World:
         for node in self.nodes:
             node.note_looks()
 
-    def note_health(self, *, until: datetime | None = None) -> None:
-        """I20 holds from when some node can reach the store, and believes its clock.
-
-        `until` is the store's time to which it was as before, where its clock has just been set.
-        """
+    def note_health(self) -> None:
+        """I20 holds from when some node can reach the store, and believes its clock."""
         is_healthy = self.server.is_up and any(node.is_healthy for node in self.nodes)
         if is_healthy and not self._is_healthy:
             self.ledger.oracle.up_since = self.server.now()
         elif not is_healthy:
-            self.begin_outage(until=until)
+            self.begin_outage()
         self._is_healthy = is_healthy
         # Of reads of the last moments the store may not have been told yet.
         for reads in self.ledger.oracle.reads.values():
             if self.true.now() - reads.latest < _JUST_READ:
                 reads.earliest = min(reads.earliest, reads.latest - timedelta(days=1))
 
-    def begin_outage(self, *, until: datetime | None = None) -> None:
+    def begin_outage(self) -> None:
         if self._is_healthy:
             # Whatever is late now has no excuse.
             try:
-                now = until or self.server.now()
-                laws.i20_nothing_is_overdue_for_long(self.ledger.oracle, now)
+                laws.i20_nothing_is_overdue_for_long(self.ledger.oracle, self.server.now())
             except AssertionError as broken:
                 self.violated(broken)
         self._is_healthy = False

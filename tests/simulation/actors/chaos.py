@@ -118,11 +118,11 @@ class Chaos:
         world = self._world
         error = timedelta(seconds=world.chance.choice([1, 3, 20, 262]))
         world.story.tell("store", f"its clock is {error.total_seconds():.0f} s ahead")
-        before = world.server.now()
+        # Judged before it jumps: no node could start in no time what the jump makes due.
+        world.begin_outage()
         world.store_error = error
         world.server.tell()
-        # No node could start in no time what the jump has made due.
-        world.note_health(until=before)
+        world.note_health()
         await asyncio.sleep(world.chance.uniform(1, 60))
         world.store_error = timedelta(0)
         world.server.tell()
