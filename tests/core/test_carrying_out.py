@@ -64,6 +64,15 @@ def test_an_interruption_is_on_record_with_the_actuator_that_made_it() -> None:
     assert fact.by == OPERATOR
 
 
+def test_a_vm_is_restored_without_a_word_unless_there_is_something_to_say() -> None:
+    scope = under_way(EventType.REBOOT, a_resource("vm1"))
+    stopped = lifecycle.interrupt(scope, A, now=NOON).scope
+
+    [fact] = facts(lifecycle.restore(stopped, A, now=NOON), Restored)
+
+    assert (fact.reason, fact.away) == ("", None)
+
+
 @pytest.mark.parametrize("vms", [None, [VM2]], ids=["all VMs", "one VM"])
 def test_an_interruption_is_on_record_with_its_vms_and_its_moment(
     vms: list[ResourceName] | None,

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from forewarned.core import errors
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from tests.builders import DAY, MINUTE, SECOND, A
 
 REFUSALS = [
@@ -130,11 +130,11 @@ REFUSALS = [
         "task A/vm1 is Begun, so it can't be retried",
     ),
     (
-        errors.MaintenanceConflictError("web", {4, 0}),
-        {"scope_id": "web", "domains": frozenset({0, 4})},
+        errors.MaintenanceConflictError("web", {8, 1}),
+        {"scope_id": "web", "domains": frozenset({1, 8})},
         "scope",
         (
-            "scope 'web' is under maintenance (update domain 0, 4), and only one update domain of a"
+            "scope 'web' is under maintenance (update domain 1, 8), and only one update domain of a"
             " set is maintained at a time: try again when that is over, or cancel it"
         ),
     ),
@@ -170,6 +170,22 @@ def test_a_refusal_says_which_part_of_the_request_is_at_fault(
     refusal: RefusalError, attributes: dict[str, object], field: str, message: str
 ) -> None:
     assert refusal.field == field
+
+
+@pytest.mark.parametrize(
+    ("refusal", "category"),
+    [
+        (errors.NoticeTooShortError, Category.INVALID),
+        (errors.NotOwnResourceError, Category.FORBIDDEN),
+        (errors.UnknownEventError, Category.NOT_FOUND),
+        (errors.AlreadyStartedError, Category.CONFLICT),
+    ],
+)
+def test_a_refusal_says_what_sort_of_refusal_it_is(
+    refusal: type[RefusalError], category: Category
+) -> None:
+    """Edges go by that."""
+    assert refusal.category is category
 
 
 def test_no_refusal_is_left_out_of_these_tests() -> None:

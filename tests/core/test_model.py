@@ -5,9 +5,11 @@ from enum import StrEnum
 import pytest
 
 from forewarned.core.ids import HostName, ResourceName, ScopeId
+from forewarned.core.lifecycle import Plan
 from forewarned.core.model import (
     Actor,
     Approval,
+    Event,
     EventSource,
     EventStatus,
     EventType,
@@ -78,6 +80,24 @@ def test_a_policy_of_which_nothing_is_said_asks_unless_all_vms_are_down_and_publ
     assert not policy.approves_user_redeploy
     assert policy.approves_when_all_down
     assert policy.publishing == Publishing(enabled=False, api_version="")
+
+
+def test_an_event_of_which_nothing_else_is_said_is_announced_without_a_description() -> None:
+    event = Event(
+        id=A,
+        type=EventType.REBOOT,
+        status=EventStatus.SCHEDULED,
+        source=EventSource.PLATFORM,
+        resources=(ResourceName("vm1"),),
+        created_at=NOON,
+        not_before=NOON,
+    )
+    plan = Plan(id=A, type=event.type, source=event.source, resources=event.resources)
+
+    assert (event.description, event.duration, event.announced) == ("", None, True)
+    assert (plan.description, plan.duration, plan.notice) == ("", None, None)
+    assert not plan.short_notice
+    assert not plan.silent
 
 
 def test_an_approval_is_no_policys_and_an_actor_no_vm_unless_that_is_said() -> None:
