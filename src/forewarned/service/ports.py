@@ -179,7 +179,7 @@ class Snapshot(Listings, SubscriptionListings, HistoryReads, Protocol):
         """Scopes with VMs, none of which reads the document; the oldest first."""
 
     def has_known(self, scope_id: ScopeId, name: ResourceName) -> bool:
-        """Whether a VM of this name is in the scope or was, as far back as history goes."""
+        """Whether a VM of this name is in the scope or was, however long ago."""
 
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         """Those of the events for which history has this action."""

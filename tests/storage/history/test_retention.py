@@ -8,14 +8,14 @@ import pytest
 from forewarned.core.change import Change, with_event, without_event
 from forewarned.core.copying import replace
 from forewarned.core.ids import HostName, ResourceName
-from forewarned.core.transitions import Completed, ResourceRemoved, Scheduled
+from forewarned.core.transitions import Completed, Scheduled
 from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move
 from forewarned.service.errors import UnknownPositionError
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Store, Transaction
 from forewarned.service.records import EventRecord, Removal
 from forewarned.storage.history.verification import Verified, verify
-from tests.builders import HOUR, MINUTE, OPERATOR, A, a_resource, a_scope, an_event
+from tests.builders import HOUR, MINUTE, OPERATOR, A, a_scope, an_event
 from tests.storage.history.stored_history import (
     Place,
     chain,
@@ -25,10 +25,9 @@ from tests.storage.history.stored_history import (
     record,
     verified,
 )
-from tests.storage.store_calls import keep, save_in
+from tests.storage.store_calls import keep
 
 SCOPE = a_scope()
-OTHER = a_scope(id="other", resources=[a_resource("vm9")])
 EVENT = an_event(A)
 
 
@@ -62,19 +61,6 @@ def complete(tx: Transaction) -> None:
     fact = Completed(scope_id=SCOPE.id, at=tx.now, event=EVENT, reason="")
     change = Change(scope=without_event(tx.load(SCOPE.id), A), transitions=(fact,))
     tx.save(change, by=OPERATOR)
-
-
-def leave(tx: Transaction) -> None:
-    """vm1 leaves its scope, and vm9 another one, of which history says nothing."""
-    scope, at = tx.load(SCOPE.id), tx.now
-    gone = ResourceRemoved(scope_id=SCOPE.id, at=at, resource=ResourceName("vm1"))
-    tx.save(Change(scope=replace(scope, resources={}), transitions=(gone,)), by=OPERATOR)
-    save_in(tx, replace(OTHER, resources={}))
-
-
-def left(place: Place) -> list[tuple[str, str]]:
-    """VMs, each with a scope that it has left."""
-    return [tuple(row) for row in place.sql("SELECT * FROM former_scopes ORDER BY folded")]
 
 
 async def age(place: Place, store: Store, *, rows: int) -> None:
@@ -238,62 +224,6 @@ async def test_an_event_goes_with_the_last_row_of_its_history_and_its_tasks_go_w
         assert await event(store) is None
         assert place.sql("SELECT vm FROM tasks") == []
     assert findings(place) == []
-
-
-async def test_a_vm_that_has_left_is_forgotten_with_the_last_row_that_names_it(
-    place: Place,
-) -> None:
-    async with filled(place, 3) as store:
-        await keep(store, SCOPE, OTHER)
-        await store.transact(schedule)
-        await store.transact(complete)
-        await store.transact(leave)
-        await age(place, store, rows=3)
-
-        planned = await begin(store, HOUR)
-        assert planned is not None
-        planned = await step(store, planned, limit=5)
-        with_a_row_left = left(place)
-        await step(store, planned, limit=5)
-
-        assert with_a_row_left == [("vm1", SCOPE.id), ("vm9", OTHER.id)]
-        assert left(place) == [("vm9", OTHER.id)]
-    assert findings(place) == []
-
-
-async def test_a_vm_that_has_left_is_known_while_a_newer_row_or_an_event_names_it(
-    place: Place,
-) -> None:
-    async with filled(place, 3) as store:
-        await keep(store, SCOPE, OTHER)
-        await store.transact(schedule)
-        await store.transact(leave)
-        await age(place, store, rows=2)
-        await remove(store, HOUR)
-        with_an_event = left(place)
-        await store.transact(complete)
-        await chain(store, rows=2)
-        await remove(store, HOUR)
-        with_a_newer_row = left(place)
-        found = await store.read(lambda s: s.history(HistoryFilter(resource=ResourceName("VM1"))))
-
-        assert with_an_event == [("vm1", SCOPE.id), ("vm9", OTHER.id)]
-        assert with_a_newer_row == [("vm1", SCOPE.id), ("vm9", OTHER.id)]
-        assert "completed" in [row.action for row in found]
-
-
-async def test_a_vm_that_leaves_again_while_retention_forgets_it_is_known(place: Place) -> None:
-    async with filled(place, 3) as store:
-        await keep(store, SCOPE, OTHER)
-        await store.transact(leave)
-        await store.transact(lambda tx: save_in(tx, SCOPE))
-        await age(place, store, rows=1)
-        planned = await begin(store, HOUR)
-        assert planned is not None
-
-        await asyncio.gather(store.transact(leave), step(store, planned, limit=9))
-
-        assert left(place) == [("vm1", SCOPE.id), ("vm9", OTHER.id)]
 
 
 async def test_an_event_that_a_drain_goes_by_stays_with_its_history_until_the_drain_is_over(

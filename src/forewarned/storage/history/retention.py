@@ -1,7 +1,4 @@
-"""Takes out rows of history that are too old, a batch at a time, and what only they led to.
-
-With the last row that is about it an event goes, and with the last row that names it what is known
-of a VM that has left its scope.
+"""Takes out rows of history that are too old, a batch at a time, and events with their last row.
 
 Invariants: what is removed was chained, and history says up to where rows were removed before any
 is; the rows of open events stay, those of events that a drain goes by, the last row, and what was
@@ -16,19 +13,17 @@ from typing import Final
 
 from forewarned.core.model import Actor
 from forewarned.service.records import Removal
-from forewarned.storage.diff import fold
 from forewarned.storage.history import positions, removal
 from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.drains import Drains
 from forewarned.storage.relational.listings import Listings
-from forewarned.storage.rows import FoundRow, micros, to_list
+from forewarned.storage.rows import FoundRow, micros
 
 _SERVER: Final = Actor(name="server")
 _BEGAN: Final = "removal of history began at"
 """The note by which nodes know that another has just seen to it."""
 _OLD: Final = """
-    SELECT number, history.id, history.event_id, history.scope_id, history.resources
-    FROM history_chain
+    SELECT number, history.id, history.event_id FROM history_chain
     JOIN history ON history.id = history_chain.history_id
     LEFT JOIN events ON events.id = history.event_id
     WHERE number > :after AND number <= :upto AND at < :before AND action <> :removed
@@ -42,18 +37,6 @@ _FORGET_EVENTS: Final = """
 """
 _FORGET_TASKS: Final = """
     DELETE FROM tasks WHERE {} AND NOT EXISTS (SELECT 1 FROM events WHERE id = tasks.event_id)
-"""
-_LEFT: Final = """
-    SELECT folded FROM former_scopes WHERE {} AND {} ORDER BY folded, scope_id {}
-"""
-_FORGET_VMS: Final = """
-    DELETE FROM former_scopes WHERE {} AND {} AND NOT EXISTS (
-        SELECT 1 FROM history, {}
-        WHERE history.scope_id = former_scopes.scope_id AND {} = former_scopes.folded
-    ) AND NOT EXISTS (
-        SELECT 1 FROM events, {}
-        WHERE events.scope_id = former_scopes.scope_id AND {} = former_scopes.folded
-    )
 """
 _CLOSE_UP: Final = """
     DELETE FROM history_chain WHERE history_id IS NULL AND number >= ? AND number <= ? AND EXISTS (
@@ -117,10 +100,6 @@ class RetentionWrites(Listings, Drains):
         )
         self._writable.write(_CLOSE_UP, (numbers[0] - 1, numbers[-1]))
         self._forget_events({row["event_id"] for row in old if row["event_id"] is not None})
-        self._forget_vms(
-            {fold(name) for row in old for name in to_list(row["resources"])},
-            {row["scope_id"] for row in old},
-        )
         is_last = len(old) < limit
         return planned._replace(
             after=planned.upto if is_last else numbers[-1], removed=planned.removed + len(old)
@@ -133,27 +112,6 @@ class RetentionWrites(Listings, Drains):
         several = self._dialect.several(sorted(ended))
         for sql, column in ((_FORGET_EVENTS, "id"), (_FORGET_TASKS, "event_id")):
             self._writable.write(sql.format(self._dialect.among(column, "?")), (several,))
-
-    def _forget_vms(self, folded: Collection[str], scope_ids: Collection[str]) -> None:
-        """Those of them that have left these scopes, where nothing names them any more."""
-        if not folded:
-            return
-        dialect = self._dialect
-        wanted = dialect.several(sorted(folded)), dialect.several(sorted(scope_ids))
-        named = dialect.among("folded", "?"), dialect.among("scope_id", "?")
-        # A VM that is removed at this moment writes a row that names it. The statement after this
-        # one finds that row, or the VM waits and is noted anew.
-        if not self._all(_LEFT.format(*named, self._for_update), *wanted):
-            return
-        naming = dialect.fold("named.value")
-        self._writable.write(
-            _FORGET_VMS.format(
-                *named,
-                *(dialect.each_of("history.resources", "named"), naming),
-                *(dialect.each_of("events.resources", "named"), naming),
-            ),
-            wanted,
-        )
 
     def _old(self, planned: Removal, *, limit: int) -> Sequence[FoundRow]:
         # Where an event has come to says what becomes of the VM that a drain moves with it.

@@ -369,11 +369,9 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
     def _remove(self, names: Collection[ResourceName]) -> None:
         removed = self._dialect.several([fold(name) for name in names])
         among = self._dialect.among("folded", "?")
-        # One that is noted already is written again, so that retention does not take it meanwhile.
         self._writable.write(
             f"""INSERT INTO former_scopes (folded, scope_id)
-                SELECT folded, scope_id FROM resources WHERE {among} ORDER BY folded
-                ON CONFLICT (folded, scope_id) DO UPDATE SET folded = excluded.folded""",
+                SELECT folded, scope_id FROM resources WHERE {among} ON CONFLICT DO NOTHING""",
             (removed,),
         )
         self._writable.write(f"DELETE FROM resources WHERE {among}", (removed,))
