@@ -1,6 +1,6 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help venv az installed run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
+.PHONY: help venv az test-dependencies run cluster lab test test-core test-tools test-all test-packages coverage check lint types fmt bench \
 	bench-smoke crash-points fuzz deb dist docs mutants mutants-by-machine screenshots simulate soak constraints clean FORCE
 
 PYTHON ?= python3
@@ -74,11 +74,11 @@ ELSEWHERE := --ignore=tests/artefacts
 	@touch $@
 
 # What tests would install themselves while others wait: all of it beside the checks.
-installed: .venv/.dev
+test-dependencies: .venv/.dev
 	@$(BIN)/python -m tools.installation
 
 test: ## run the checks and the tests: what CI runs
-	@$(MAKE) $(TWO_JOBS) types installed .venv-nova/.nova az lint test-core .venv/.compiled bench-smoke
+	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova az lint test-core .venv/.compiled bench-smoke
 	$(PYTEST) -m "not thorough" $(CHECKED) $(ELSEWHERE) --ignore=tests/tools $(ARGS)
 
 test-core: .venv/.dev ## run the core's tests, which must cover every branch of it
@@ -91,7 +91,7 @@ test-tools: .venv/.dev ## test what the project is tested, measured and photogra
 	$(PYTEST) tests/tools $(ARGS)
 
 test-all: ## run every test, the thorough ones and every hostile request too: an hour
-	@$(MAKE) $(TWO_JOBS) types installed .venv-nova/.nova az lint test-core
+	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova az lint test-core
 	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ELSEWHERE) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py
 	@$(MAKE) --no-print-directory bench-smoke

@@ -25,8 +25,8 @@ Call = Callable[[], Awaitable[None]]
 _LONGEST_WAIT: Final = 2.0
 # What is called monotonic stands still while the machine sleeps.
 _MONOTONIC: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_FEW: Final = 64
-"""Canceled timers that are not worth a look through all."""
+_WORTH_A_LOOK: Final = 64
+"""Fewer canceled timers than this may stay."""
 _DRIFT: Final = timedelta(milliseconds=100)
 """How far a followed clock may be ahead before this one is set: each time, all pollers are told."""
 
@@ -65,7 +65,7 @@ class Timer:
 class Agenda:
     """Timers in order of instant; equal instants in the order they were set.
 
-    Invariant: of the canceled, no more are kept than of the others, and a few. Some are set for
+    Canceled ones are dropped when one more is canceled and they are most of all: some are set for
     hours ahead, and canceled at once, again and again.
     """
 
@@ -92,9 +92,9 @@ class Agenda:
         return timer.call
 
     def _forget_canceled(self) -> None:
-        """One more has been: look through all where they are most of them."""
+        """One more was canceled. Drop them all if they are most of the timers."""
         self._canceled += 1
-        if self._canceled > _FEW and 2 * self._canceled > len(self._heap):
+        if self._canceled > _WORTH_A_LOOK and 2 * self._canceled > len(self._heap):
             self._heap = [entry for entry in self._heap if not entry[2].is_over]
             heapq.heapify(self._heap)
             self._canceled = 0

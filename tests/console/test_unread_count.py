@@ -56,7 +56,7 @@ def kept() -> UnreadCount:
     """7 scopes, as counted after all that is known."""
     store = SqliteStore(None, SystemClock(), next_wake=partial(lifecycle.next_wake, rules=Rules()))
     count = UnreadCount(Engine(store))
-    count.keep(7, age=count.age)
+    count.keep(7, generation=count.generation)
     return count
 
 
@@ -92,10 +92,10 @@ def test_it_is_kept_while_other_things_change(kept: UnreadCount) -> None:
 
 
 def test_a_number_that_was_counted_before_a_change_is_not_kept_after_it(kept: UnreadCount) -> None:
-    before = kept.age
+    before = kept.generation
     kept.hear(Commit(transitions=(MOVES[0],)))
 
-    kept.keep(7, age=before)
+    kept.keep(7, generation=before)
 
     assert kept.number is None
 

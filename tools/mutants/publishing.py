@@ -26,7 +26,7 @@ PUBLISHING: Final = (
         file="storage/sqlite/group_commit.py",
         old="if any(transaction.has_subscribed for transaction in transactions):",
         new="if not self._publishing.is_on:",
-        breaks="a message is not written because a subscription was once not for it",
+        breaks="Decision 0048: a message is not written because no subscription was once for it",
         tests=("tests/storage/sqlite/test_outbox.py",),
     ),
     Mutant(

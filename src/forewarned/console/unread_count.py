@@ -27,24 +27,27 @@ class UnreadCount:
     def __init__(self, engine: Engine) -> None:
         self.number: int | None = None
         """None where it has to be counted."""
-        self.age = 0
-        """How often that was forgotten: a number that was counted before is not kept after."""
+        self.generation = 0
+        """Moves when the number is forgotten: one that was counted before is not kept after."""
         engine.tell(self.hear)
         engine.tell_history(self)
 
-    def keep(self, counted: int, *, age: int) -> None:
-        """`age` is what it was before the store was asked."""
-        if age == self.age:
+    def keep(self, counted: int, *, generation: int) -> None:
+        """`generation` is what it was before the store was asked."""
+        if generation == self.generation:
             self.number = counted
 
     def hear(self, commit: Commit) -> None:
         if any(isinstance(fact, _MOVES) for fact in commit.transitions):
-            self.hear_gap()
+            self._forget()
 
     def hear_history(self, rows: Sequence[HistoryRow]) -> None:
         if any(row.action in _ACTIONS for row in rows):
-            self.hear_gap()
+            self._forget()
 
     def hear_gap(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self.number = None
-        self.age += 1
+        self.generation += 1

@@ -17,7 +17,6 @@ from typing import Final, Protocol, Self
 from forewarned.actuators.simulated import SimulatedActuator, Timing
 from forewarned.clock import SystemClock, VirtualClock, monotonic, wall_clock
 from forewarned.core.copying import replace
-from forewarned.core.ids import EventId
 from forewarned.core.model import Document, EventType
 from forewarned.metadata.http.responses import Rendered, render
 from forewarned.publishing.messenger import TargetMessenger
@@ -33,6 +32,7 @@ from forewarned.service.drains.host_drains import HostDrains
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.approval import Approvals
+from forewarned.service.events.event_ids import EventIds
 from forewarned.service.events.explain import CompletedBy, Explainer
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.faults import Faults
@@ -314,7 +314,7 @@ def make_clock(settings: Settings) -> Clock:
 def basis_of(settings: Settings) -> Basis:
     return Basis(
         rules=settings.rules(),
-        new_event_id=_new_event_id,
+        new_event_id=EventIds(time.time_ns, secrets.randbits),
         new_id=_new_id,
         address_range=settings.address_range,
     )
@@ -328,18 +328,6 @@ def simulated_timings(settings: Settings) -> dict[EventType, Timing] | None:
         type_: Timing(impact=settings.impacts().get(type_, span), span=span)
         for type_, span in settings.settles().items()
     }
-
-
-def _new_event_id() -> EventId:
-    """A GUID of version 7 (RFC 9562): the time to a fraction of a millisecond, and chance.
-
-    Events that are scheduled one after another are neighbours in every index on their ids. With
-    ids of chance alone, approving them writes twice as many pages of the database.
-    """
-    millisecond, rest = divmod(time.time_ns(), 1_000_000)
-    fraction = (rest << 12) // 1_000_000
-    number = millisecond << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | secrets.randbits(62)
-    return EventId(str(uuid.UUID(int=number)).upper())
 
 
 def _new_id() -> str:

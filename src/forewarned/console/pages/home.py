@@ -38,9 +38,9 @@ class _Seen(NamedTuple):
 
 async def show_home(visit: Visit) -> Response:
     view = View.read(visit.query)
-    unread, age = visit.unread.number, visit.unread.age
+    unread, generation = visit.unread.number, visit.unread.generation
     seen = await visit.ask(lambda snapshot: _look(snapshot, view.scope, unread))
-    visit.unread.keep(seen.unread, age=age)
+    visit.unread.keep(seen.unread, generation=generation)
     return visit.page(
         "home.html",
         census=seen.census,

@@ -146,7 +146,7 @@ class PublishingWrites(Subscriptions):
         """It has something to do once this is committed."""
 
     def _subscribed(self) -> None:
-        """There may be the first subscription now, or none any more."""
+        """One was added, changed or removed: which messages are wanted is to be asked anew."""
 
     def requeue(self, name: str) -> None:
         self._writable.write(

@@ -43,7 +43,7 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
             buffer, now, next_wake=next_wake, actuator_of=actuator_of, publishing=publishing
         )
         self.has_subscribed = False
-        """Whether subscriptions were added or removed."""
+        """Whether subscriptions were added, changed or removed."""
         self._first_incarnation = first_incarnation
         self._cache = cache
         self._committed = buffer.database
