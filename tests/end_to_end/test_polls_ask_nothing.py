@@ -19,6 +19,7 @@ ONE, OTHER, ASIDE = VMS.values()
 
 WAITING: Final = f"{DOCUMENT}&wait=30s&last-incarnation="
 WAITING_IN_VAIN: Final = f"{DOCUMENT}&wait=1s"
+_CHAINS = "history is chained up to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,20 @@ class DiskAudit:
         return [told for told in self._told() if told.startswith(f"{pid} ")]
 
     def statements(self) -> int:
-        """Of the store, whichever process asked."""
-        return sum(told.split()[1] == "statement" for told in self._told())
+        """Of the store, whichever process asked, but for transactions that chain history.
+
+        These come up to a second after a change, polls or not.
+        """
+        count, transaction = 0, list[str]()
+        for told in self._told():
+            if told.split()[1] != "statement":
+                continue
+            transaction.append(told)
+            if "COMMIT" in told:
+                if not any(_CHAINS in each for each in transaction):
+                    count += len(transaction)
+                transaction = []
+        return count + len(transaction)
 
     def marks(self) -> int:
         """How often the store was told that a scope is still read."""
