@@ -23,6 +23,7 @@ from forewarned.service.faults import Faults
 from forewarned.service.lifecycle.ports import Timer
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import About, Binding, Caller, PageContent, Profile, Saved
+from forewarned.service.requests.watch import RequestWatch
 from tests.builders import HOUR, NOON, a_resource, a_scope
 
 NEWEST: Final = "2020-07-01"
@@ -234,6 +235,7 @@ class FakeService:
         *,
         request_cache: RequestCache | None = None,
         barrier: Barrier | None = None,
+        requests: RequestWatch | None = None,
     ) -> AsyncIterator["Site"]:
         server = MetadataServer(
             board=self.board,
@@ -248,6 +250,7 @@ class FakeService:
             readiness=self.readiness,
             faults=self.faults,
             barrier=barrier,
+            requests=requests,
         )
         async with server:
             site = Site(server)

@@ -157,7 +157,9 @@ class Conversation:
             self._answer(response, request)
 
     def _observe(self, request: RoutedRequest, status: int | None) -> None:
-        if self._context.requests.is_active:
+        # One that came before anybody watched is not told of: nobody kept what it was.
+        is_kept = request.raw is not None or isinstance(request.operation, Refusal)
+        if is_kept and self._context.requests.is_active:
             caller = self._context.identity.caller(self._connection, request.vm)
             self._context.requests.tell(seen(caller, request, status))
 
