@@ -10,6 +10,7 @@ from psycopg import OperationalError
 
 from forewarned.config.values import DatabaseUrl
 from forewarned.storage.postgres.connection import LIMITS, connect
+from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.url import target
 from tests.cluster import requests
 from tests.cluster.incarnation_watch import addresses
@@ -24,6 +25,7 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' 
 # More than the buffers of a connection hold, so the server gets stuck while it sends.
 MUCH = "UPDATE events SET description = repeat('x', 30000000)"
 SENDING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'ClientRead' AND state = 'active' AND datname = current_database()"
+OTHER_LOCK = "SELECT pg_current_xact_id() FROM scopes WHERE id = 'vm/vm-1' FOR UPDATE"
 LITTLE = "UPDATE events SET description = ''"
 
 
@@ -80,17 +82,16 @@ def test_a_node_that_stands_still_in_a_transaction_holds_no_one_up_for_five_seco
     wait_until(lambda: requests.health(stopped).status == 200)
 
 
-def test_a_node_that_stands_still_while_it_sends_holds_no_one_up_for_five_seconds(
-    nodes: dict[str, Node], shared: Database
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_session_that_the_server_does_not_take_for_idle_holds_no_one_up_for_five_seconds(
+    nodes: dict[str, Node], shared: Database, is_sent: bool
 ) -> None:
-    """I20: to the server such a session is busy, so that it does not count as idle."""
+    """I20: before the Sync that follows a statement, and behind the Flush that follows that."""
     other = nodes["b"]
     requests.poll(other, address=VMS["vm-1"])
     event_id = requests.schedule(other, "vm-1").json["events"][0]["event_id"]
 
-    with half_sent(
-        shared, "SELECT pg_current_xact_id() FROM scopes WHERE id = 'vm/vm-1' FOR UPDATE"
-    ):
+    with (sent if is_sent else half_sent)(shared, OTHER_LOCK):
         began = time.monotonic()
         approved = requests.approve_patiently(other, event_id, address=VMS["vm-1"])
         held = time.monotonic() - began
@@ -111,6 +112,15 @@ def half_sent(shared: Database, statement: str) -> Iterator[None]:
         stopped.execute(LIMITS)
         stopped.execute(statement.encode())
         wait_until(lambda: shared.ask(SENDING) == [(1,)])
+        yield
+
+
+@contextmanager
+def sent(shared: Database, statement: str) -> Iterator[None]:
+    """A session that has asked as nodes do, and does nothing more."""
+    # As above.
+    with suppress(OperationalError), connect(target(DatabaseUrl(shared.url))) as stopped:
+        PostgresDatabase(stopped).ask_together([(LIMITS, ()), (statement, ())])
         yield
 
 
