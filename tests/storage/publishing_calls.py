@@ -55,7 +55,17 @@ async def put(store: Store, *subscriptions: object) -> None:
 
 
 async def take(store: Store, *, limit: int = 100) -> list[Message]:
-    taken, _ = await store.transact(lambda tx: tx.place(tx.take_outbox(limit=limit)))
+    """What `ops` is to be told of. At most so many are taken out of the outbox, if it is used."""
+
+    def decision(tx: Transaction) -> list[Message]:
+        for message in tx.place(tx.take_outbox(limit=limit)):
+            tx.queue(message, ["ops"])
+        found = tx.deliveries(DeliveryFilter(subscription="ops"))
+        for delivery in found:
+            tx.end_delivery(delivery)
+        return [delivery.message for delivery in found]
+
+    taken, _ = await store.transact(decision)
     return taken
 
 

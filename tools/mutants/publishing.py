@@ -8,6 +8,7 @@ _ADDRESSES: Final = "tests/targets/test_addresses.py"
 _WEBHOOK: Final = "tests/publishing/targets/test_webhook.py"
 _TEMPLATE: Final = "tests/service/subscriptions/test_template.py"
 _OUTBOX: Final = "tests/storage/test_contract_outbox.py"
+_FAN_OUT: Final = "tests/storage/sqlite/test_fan_out.py"
 _DELIVERIES: Final = "tests/storage/test_contract_subscriptions.py"
 _KILLED: Final = "tests/publishing/test_publisher_killed.py"
 _PUBLISHER: Final = "tests/publishing/test_publisher.py"
@@ -25,13 +26,37 @@ PUBLISHING: Final = (
         name="subscription-changed-unnoticed",
         file="storage/sqlite/group_commit.py",
         old="if any(transaction.has_subscribed for transaction in transactions):",
-        new="if not self._publishing.is_on:",
+        new="if not self._subscriptions:",
         breaks="Decision 0048: a message is not written because no subscription was once for it",
-        tests=("tests/storage/sqlite/test_outbox.py",),
+        tests=(_FAN_OUT,),
+    ),
+    Mutant(
+        name="failed-function-publishes",
+        file="storage/sqlite/group_commit.py",
+        old="            transaction.messages.clear()\n",
+        new="",
+        breaks="I23: a message is sent of what has not happened",
+        tests=(_FAN_OUT,),
+    ),
+    Mutant(
+        name="past-the-outbox",
+        file="storage/sqlite/fan_out.py",
+        old="if waiting or ",
+        new="if ",
+        breaks="Decision 0048: a message overtakes those of its scope that are in the outbox",
+        tests=(_FAN_OUT,),
+    ),
+    Mutant(
+        name="scope-out-of-order-at-once",
+        file="storage/sqlite/fan_out.py",
+        old="THEN NULL ELSE ?4 END)",
+        new="THEN ?4 ELSE ?4 END)",
+        breaks="Decision 0048: a message is delivered while the one before it is under way",
+        tests=(_FAN_OUT,),
     ),
     Mutant(
         name="scope-out-of-order",
-        file="storage/relational/subscriptions.py",
+        file="storage/relational/outbox.py",
         old="THEN NULL ELSE :now END)",
         new="THEN :now ELSE :now END)",
         breaks="Decision 0048: a message is delivered while the one before it is under way",

@@ -1,4 +1,4 @@
-"""The publisher: delivers what transactions have left in the outbox, at least once, in order.
+"""The publisher: delivers the messages that transactions have left, at least once, in order.
 
 It lives in the process that decides. Killed at any moment, it leaves the store as it was before a
 turn or after it: an attempt whose outcome was not recorded is made again, with the same message id.

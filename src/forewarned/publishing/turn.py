@@ -17,7 +17,7 @@ from forewarned.service.subscriptions.model import (
     Delivery,
     DeliveryKey,
     DeliveryState,
-    Headline,
+    Message,
     Subscription,
     SubscriptionState,
 )
@@ -147,7 +147,7 @@ def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool
     wanted = [
         (message, names)
         for message in messages
-        if (names := _takers(message.headline, subscriptions.values()))
+        if (names := _takers(message, subscriptions.values()))
     ]
     if wanted:
         placed = tx.place([message for message, _ in wanted])
@@ -156,8 +156,8 @@ def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool
     return len(messages) < limit
 
 
-def _takers(headline: Headline, subscriptions: Collection[Subscription]) -> list[str]:
-    return [each.name for each in subscriptions if each.wants(headline)]
+def _takers(message: Message, subscriptions: Collection[Subscription]) -> list[str]:
+    return [each.name for each in subscriptions if each.wants(message)]
 
 
 def _wanted(due: Sequence[str], standing: Standing) -> dict[str, int]:

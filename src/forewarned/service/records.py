@@ -224,7 +224,7 @@ class Commit:
     next_wake: datetime | None = None
     """The earliest wake of all scopes, as of this commit."""
     is_for_publisher: bool = False
-    """Whether messages were left in the outbox, or subscriptions and deliveries were changed."""
+    """Whether there are messages to deliver, or subscriptions or deliveries were changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A transaction whose rows other sessions wait for, from when they are loaded until it ends."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from typing_extensions import override
@@ -11,8 +11,14 @@ from forewarned.core.model import Actor, Scope
 from forewarned.core.tasks import ActuatorOf, Task
 from forewarned.service.drains.model import Drain
 from forewarned.service.records import Binding, Commit, Declaration
+from forewarned.service.subscriptions.model import Message
 from forewarned.storage.diff import fold
-from forewarned.storage.relational.transaction import NextWake, Publishing
+from forewarned.storage.relational.changes import Written
+from forewarned.storage.relational.transaction import (
+    NextWake,
+    Publishing,
+    RelationalTransaction,
+)
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.rows import micros
 from forewarned.storage.sqlite.scope_cache import ScopeCache
@@ -48,11 +54,17 @@ class SimulatedTransaction(SqliteTransaction):
             next_wake=next_wake,
             actuator_of=actuator_of,
             publishing=publishing,
+            subscriptions=(),
             cache=ScopeCache(),
             first_incarnation=offset,
         )
         self._hold = hold
         self._is_free = is_free
+
+    @override
+    def _publish(self, messages: Iterable[Message]) -> Sequence[Written]:
+        """By the outbox, as where nodes share a store."""
+        return RelationalTransaction._publish(self, messages)
 
     @override
     def load(self, scope_id: ScopeId) -> Scope:

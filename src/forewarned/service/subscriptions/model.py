@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -49,17 +49,6 @@ STATUS_OF: Final[Mapping[type[Transition], PublishedStatus]] = {
 }
 
 
-class Headline(NamedTuple):
-    """The part of a message that subscriptions choose by."""
-
-    status: PublishedStatus
-    type: EventType
-    source: EventSource
-    scope_id: ScopeId
-    vms: tuple[ResourceName, ...]
-    publishing: Publishing
-
-
 class Message(NamedTuple):
     """One transition of an event, as all subscribers are told of it."""
 
@@ -82,13 +71,6 @@ class Message(NamedTuple):
     """ARM's id of the VM or, if it is in one, of its set; empty if it is not known any more."""
     location: str = ""
     """Where the VM is, as ARM names it; empty as above."""
-
-    @property
-    def headline(self) -> Headline:
-        event = self.event
-        return Headline(
-            self.status, event.type, event.source, self.scope_id, self.vms, self.publishing
-        )
 
     @property
     def id(self) -> str:
@@ -114,11 +96,11 @@ class Filter:
     vms: tuple[str, ...] = ()
     """Names of VMs, as with scopes. One that matches is enough."""
 
-    def matches(self, message: Headline) -> bool:
+    def matches(self, message: Message) -> bool:
         return (
-            (not self.types or message.type in self.types)
+            (not self.types or message.event.type in self.types)
             and (not self.statuses or message.status in self.statuses)
-            and (not self.sources or message.source in self.sources)
+            and (not self.sources or message.event.source in self.sources)
             and (not self.scopes or _is_like(message.scope_id, self.scopes))
             and (not self.vms or any(_is_like(name, self.vms) for name in message.vms))
         )
@@ -144,13 +126,13 @@ _GRID_STATUSES: Final = frozenset(
 """Azure has no others, and what was written for Azure may fail at one."""
 
 
-def _is_for_event_grid(message: Headline, *, every_scope: bool) -> bool:
+def _is_for_event_grid(message: Message, *, every_scope: bool) -> bool:
     """As Azure would: if the policy of its scope says so, and its api-version has such events."""
     version = event_version(message.publishing.api_version)
     return (
         (message.publishing.enabled or every_scope)
         and message.status in _GRID_STATUSES
-        and message.type in version.types
+        and message.event.type in version.types
     )
 
 
@@ -178,17 +160,12 @@ class Subscription:
     origin: Origin = Origin.OPERATOR
     created_at: datetime
 
-    def wants(self, message: Headline) -> bool:
+    def wants(self, message: Message) -> bool:
         """Whether it is to be sent the message: by its filter, and by what its shape can say."""
         return self.filter.matches(message) and (
             self.shape.name is not ShapeName.EVENT_GRID
             or _is_for_event_grid(message, every_scope=self.shape.every_scope)
         )
-
-
-def wanted_by(subscriptions: Collection[Subscription]) -> Callable[[Headline], bool]:
-    """Whether a message is for one of these subscriptions at least."""
-    return lambda message: any(each.wants(message) for each in subscriptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

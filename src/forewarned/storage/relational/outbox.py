@@ -3,7 +3,7 @@
 Invariant: a message is committed with its transition, or neither is.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -13,19 +13,31 @@ from forewarned.core import transitions as facts
 from forewarned.core.change import Change
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, Event, EventType, Publishing
-from forewarned.core.transitions import EventTransition
-from forewarned.service.azure import inventory
-from forewarned.service.records import Binding
+from forewarned.core.transitions import EventTransition, VmsTransition
+from forewarned.service.azure.resource_ids import (
+    AVAILABILITY_SETS,
+    MACHINES,
+    SCALE_SETS,
+    group_path,
+)
 from forewarned.service.subscriptions.model import (
     STATUS_OF,
-    Headline,
     Message,
     PublishedStatus,
 )
 from forewarned.storage.diff import fold
-from forewarned.storage.relational.changes import Written
-from forewarned.storage.relational.statements import ADD_MESSAGE
-from forewarned.storage.rows import FoundRow, Row
+from forewarned.storage.relational.database import Database
+from forewarned.storage.rows import FoundRow
+
+QUEUE_MESSAGE: Final = "INSERT INTO messages (number, scope_id, content) VALUES (?, ?, ?)"
+QUEUE_DELIVERY: Final = """
+    INSERT INTO deliveries (number, subscription, scope_id, queued_at, due_at)
+    VALUES (:number, :name, :scope_id, :now,
+            CASE WHEN EXISTS (SELECT 1 FROM deliveries
+                              WHERE subscription = :name AND scope_id = :scope_id
+                                AND state = 'pending')
+                 THEN NULL ELSE :now END)
+"""
 
 _NO_PUBLISHING: Final = Publishing()
 _LEAVE_NO_VM: Final = frozenset({EventType.TERMINATE, EventType.PREEMPT})
@@ -40,6 +52,16 @@ class Place(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _NOWHERE: Final = Place()
+
+
+class _Setting(msgspec.Struct, frozen=True):
+    """The part of a VM's profile that says where it is."""
+
+    subscription_id: str
+    resource_group: str
+    location: str
+    scale_set: str = ""
+    availability_set: str = ""
 
 
 class _Content(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,38 +79,34 @@ class _Content(msgspec.Struct, frozen=True, omit_defaults=True):
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Content).decode
+_decode_setting: Final = msgspec.json.Decoder(_Setting).decode
 
 
-def of_change(
-    change: Change,
-    by: Actor,
-    places: Mapping[str, Place],
-    is_wanted: Callable[[Headline], bool],
-) -> Iterator[Written]:
-    """The rows of the messages that a change sends, without those that are for no one.
+def of_change(change: Change, by: Actor, places: Mapping[str, Place]) -> Iterator[Message]:
+    """The messages that a change sends. They have no numbers yet.
 
-    `places` are those of VMs that may be gone before the messages are taken out.
+    `places` are those of VMs that may be gone before anyone looks where the messages come from.
     """
-    policy = change.scope.policy.publishing
-    publishing = None if policy == _NO_PUBLISHING else policy
+    publishing = change.scope.policy.publishing
     for fact in change.transitions:
         status = STATUS_OF.get(type(fact))
         if status is None or not isinstance(fact, EventTransition):
             continue
-        event, vms = fact.event, facts.resources(fact)
-        if not is_wanted(Headline(status, event.type, event.source, fact.scope_id, vms, policy)):
-            continue
-        content = _Content(
+        vms = fact.vms if isinstance(fact, VmsTransition) else fact.event.resources
+        place = place_among(places, vms) if places else _NOWHERE
+        yield Message(
+            0,
             status,
             fact.at,
-            event,
+            fact.scope_id,
+            fact.event,
+            vms,
             by.name,
-            () if vms is event.resources else vms,
             facts.cause(fact),
             publishing,
-            place_among(places, vms) if places else None,
+            place.resource_id,
+            place.location,
         )
-        yield ADD_MESSAGE, (fact.scope_id, _encode(content).decode())
 
 
 def leaving(change: Change) -> Iterator[ResourceName]:
@@ -98,28 +116,34 @@ def leaving(change: Change) -> Iterator[ResourceName]:
             yield from fact.event.resources
 
 
-def places_of(bindings: Iterable[Binding]) -> dict[str, Place]:
+def places_of(database: Database, names: Collection[ResourceName]) -> dict[str, Place]:
     """By the VM's name as names are compared."""
-    return {
-        fold(binding.name): Place(_resource_id(binding), binding.profile.location)
-        for binding in bindings
-    }
+    dialect = database.dialect
+    found = database.ask(
+        f"""SELECT folded, name, profile FROM resources
+            WHERE {dialect.among("folded", "?")} AND profile IS NOT NULL""",
+        (dialect.several([fold(name) for name in names]),),
+    )
+    return {folded: _place(name, _decode_setting(profile)) for folded, name, profile in found}
 
 
 def place_among(places: Mapping[str, Place], vms: Sequence[ResourceName]) -> Place:
     """The first that is known: all VMs of an event are in one set, or there is only one."""
-    found = (places.get(fold(vm)) for vm in vms)
-    return next((place for place in found if place is not None), _NOWHERE)
+    for vm in vms:
+        if (place := places.get(fold(vm))) is not None:
+            return place
+    return _NOWHERE
 
 
-def _resource_id(binding: Binding) -> str:
+def _place(name: str, setting: _Setting) -> Place:
     """Of what has the policy: the set, if the VM is in one."""
-    profile = binding.profile
-    if profile.availability_set:
-        return inventory.availability_set_id(profile).path
-    if profile.scale_set:
-        return inventory.scale_set_id(profile).path
-    return inventory.resource_id(binding).path
+    type_ = MACHINES
+    if setting.availability_set:
+        type_, name = AVAILABILITY_SETS, setting.availability_set
+    elif setting.scale_set:
+        type_, name = SCALE_SETS, setting.scale_set
+    group = group_path(setting.subscription_id, setting.resource_group)
+    return Place(f"{group}/providers/{type_}/{name}", setting.location)
 
 
 def to_message(row: FoundRow) -> Message:
@@ -140,19 +164,30 @@ def to_message(row: FoundRow) -> Message:
     )
 
 
-def from_message(message: Message) -> Row:
-    """Number, scope and content."""
+def content_of(message: Message, place: Place = _NOWHERE) -> str:
+    """As it is stored, beside its number and its scope.
+
+    `place` is for messages that were not placed before.
+    """
+    _, status, at, _, event, vms, actor, cause, publishing, resource_id, location = message
+    if resource_id:
+        place = Place(resource_id, location)
     content = _Content(
-        message.status,
-        message.at,
-        message.event,
-        message.actor,
-        () if message.vms == message.event.resources else message.vms,
-        message.cause,
-        None if message.publishing == _NO_PUBLISHING else message.publishing,
-        Place(message.resource_id, message.location),
+        status,
+        at,
+        event,
+        actor,
+        () if vms == event.resources else vms,
+        cause,
+        None if publishing == _NO_PUBLISHING else publishing,
+        place if place is not _NOWHERE else None,
     )
-    return message.number, message.scope_id, _encode(content).decode()
+    return _encode(content).decode()
+
+
+def unplaced(messages: Iterable[Message]) -> set[ResourceName]:
+    """The VMs of messages of which nobody has looked up where they come from."""
+    return {vm for message in messages if not message.resource_id for vm in message.vms}
 
 
 def placed(message: Message, places: Mapping[str, Place]) -> Message:
@@ -161,8 +196,3 @@ def placed(message: Message, places: Mapping[str, Place]) -> Message:
         return message
     place = place_among(places, message.vms)
     return message._replace(resource_id=place.resource_id, location=place.location)
-
-
-def unplaced(messages: Collection[Message]) -> set[ResourceName]:
-    """The VMs of messages of which nobody has looked up where they come from."""
-    return {vm for message in messages if not message.resource_id for vm in message.vms}

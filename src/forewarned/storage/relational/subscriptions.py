@@ -24,8 +24,6 @@ from forewarned.service.subscriptions.model import (
     SubscriptionState,
 )
 from forewarned.service.subscriptions.targets import Apprise, Shape, TargetSpec, Webhook
-from forewarned.storage import rows
-from forewarned.storage.diff import fold
 from forewarned.storage.relational import outbox
 from forewarned.storage.relational.database import BufferedDatabase, Parameter
 from forewarned.storage.relational.queries import Queries
@@ -198,36 +196,24 @@ class PublishingWrites(Subscriptions):
 
     def place(self, messages: Sequence[Message]) -> list[Message]:
         names = outbox.unplaced(messages)
-        if not names:
-            return list(messages)
-        found = self._all(
-            f"""SELECT name, scope_id, address, profile FROM resources
-                WHERE {self._dialect.among("folded", "?")} AND profile IS NOT NULL""",
-            self._dialect.several([fold(name) for name in names]),
-        )
-        places = outbox.places_of(map(rows.to_binding, found))
+        places = outbox.places_of(self._database, names) if names else {}
         return [outbox.placed(message, places) for message in messages]
 
     def queue(self, message: Message, names: Collection[str]) -> None:
         if not names:
             return
         self._writable.write(
-            "INSERT INTO messages (number, scope_id, content) VALUES (?, ?, ?)",
-            outbox.from_message(message),
+            outbox.QUEUE_MESSAGE, (message.number, message.scope_id, outbox.content_of(message))
         )
+        now = micros(self.real_now)
         for name in names:
             self._writable.write(
-                """INSERT INTO deliveries (number, subscription, scope_id, queued_at, due_at)
-                   VALUES (:number, :name, :scope_id, :now,
-                           CASE WHEN EXISTS (SELECT 1 FROM deliveries
-                                             WHERE subscription = :name AND scope_id = :scope_id
-                                               AND state = 'pending')
-                                THEN NULL ELSE :now END)""",
+                outbox.QUEUE_DELIVERY,
                 {
                     "number": message.number,
                     "name": name,
                     "scope_id": message.scope_id,
-                    "now": micros(self.real_now),
+                    "now": now,
                 },
             )
 

@@ -1,7 +1,7 @@
 """Everything the service writes to a database."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ from forewarned.core.model import Actor, Resource, Scope, ScopeKind
 from forewarned.core.tasks import ActuatorOf, Task
 from forewarned.service.drains.model import Drain
 from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
-from forewarned.service.subscriptions.model import Headline
+from forewarned.service.subscriptions.model import Message
 from forewarned.storage import diff, rows
 from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
@@ -29,6 +29,7 @@ from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.relational.statements import (
     ADD_HISTORY,
+    ADD_MESSAGE,
     BIND_RESOURCE,
     MOVE_TASK,
     WAKE_SCOPE,
@@ -48,10 +49,6 @@ _READ_LONG_AGO: Final = Scope(
 )
 
 
-def _may_be_wanted(_: Headline) -> bool:
-    return True
-
-
 class Publishing(NamedTuple):
     """What a transaction needs to know of publishing."""
 
@@ -59,12 +56,6 @@ class Publishing(NamedTuple):
     """Whether there was a subscription when it began."""
     clock: Callable[[], datetime]
     """Real time."""
-    is_wanted: Callable[[Headline], bool] = _may_be_wanted
-    """Whether a subscription was for such a message then.
-
-    Where nodes share a store it would have to be asked for in each transaction. So there all
-    messages are written, and compared with the subscriptions when they are taken out.
-    """
 
 
 class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrites):
@@ -190,7 +181,7 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         if self._publishing.is_on:
             leaving = {*difference.removed, *outbox.leaving(change)}
             if leaving:
-                places = outbox.places_of(self.bindings_named(leaving))
+                places = outbox.places_of(self._database, leaving)
         if difference.removed:
             self._remove(difference.removed)
         is_first = not (difference.added and before.scope.resources)
@@ -198,10 +189,7 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         saved = self._builder.changed(before, difference)
         messages: Sequence[changes.Written] = ()
         if self._publishing.is_on:
-            is_wanted = self._publishing.is_wanted
-            messages = tuple(outbox.of_change(change, by, places, is_wanted))
-            if messages:
-                self._tell_publisher()
+            messages = self._publish(outbox.of_change(change, by, places))
         first = self.history_rows
         self.history_rows += len(change.transitions)
         self._places.extend(range(first, self.history_rows))
@@ -218,6 +206,19 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         )
         self.written[change.scope.id] = saved
         self._records.update((record.event.id, record) for record in difference.records)
+
+    def _publish(self, messages: Iterable[Message]) -> Sequence[changes.Written]:
+        """The rows of messages, to be written with the change that sends them.
+
+        Where nodes share a store, subscriptions would have to be asked for in each transaction. So
+        all messages are written, and compared with the subscriptions when they are taken out.
+        """
+        written = [
+            (ADD_MESSAGE, (message.scope_id, outbox.content_of(message))) for message in messages
+        ]
+        if written:
+            self._tell_publisher()
+        return written
 
     @cached_property
     @override

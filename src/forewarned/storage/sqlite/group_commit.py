@@ -16,10 +16,11 @@ from typing import Final
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service.errors import UnknownOutcomeError
 from forewarned.service.lifecycle.ports import Clock
-from forewarned.service.subscriptions.model import wanted_by
+from forewarned.service.subscriptions.model import Subscription
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.relational.transaction import NextWake, Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
+from forewarned.storage.sqlite import fan_out
 from forewarned.storage.sqlite.connection import as_told, roll_back
 from forewarned.storage.sqlite.database import SqliteDatabase
 from forewarned.storage.sqlite.reads import FirstVm, SqliteSnapshot
@@ -48,8 +49,8 @@ class GroupCommitter:
     ) -> None:
         self._clock = clock
         self._wall_clock = wall_clock
-        self._publishing: Publishing | None = None
-        """None before it is asked for, and after subscriptions were changed."""
+        self._subscriptions: Sequence[Subscription] | None = None
+        """None before they are asked for, and after one was added, changed or removed."""
         self._next_wake = next_wake
         self._actuator_of = actuator_of
         self._cache = cache
@@ -70,7 +71,7 @@ class GroupCommitter:
             roll_back(connection)
             self._cache.forget()
             self._first_vm.forget()
-            self._publishing = None
+            self._subscriptions = None
             # Refused calls too: the reason may have been a change that is now undone.
             for call in group:
                 call.fail(_as_told(error))
@@ -88,19 +89,24 @@ class GroupCommitter:
         """Adds the calls it takes to the group."""
         roll_back(connection)
         connection.execute("BEGIN IMMEDIATE")
-        if self._publishing is None:
-            found = SqliteSnapshot(SqliteDatabase(connection), self._clock.now()).subscriptions()
-            self._publishing = Publishing(bool(found), self._wall_clock, wanted_by(found))
-        buffer = WriteBuffer(SqliteDatabase(connection))
-        publishing = self._publishing
-        transactions = [self._run(connection, call, buffer, publishing) for call in group]
+        database = SqliteDatabase(connection)
+        if self._subscriptions is None:
+            found = SqliteSnapshot(database, self._clock.now()).subscriptions()
+            self._subscriptions = found
+        buffer = WriteBuffer(database)
+        subscriptions = self._subscriptions
+        transactions = [self._run(connection, call, buffer, subscriptions) for call in group]
         for call in _limited(calls, room=MOST - len(group)):
             group.append(call)
-            transactions.append(self._run(connection, call, buffer, publishing))
-        if any(transaction.has_subscribed for transaction in transactions):
-            self._publishing = None
+            transactions.append(self._run(connection, call, buffer, subscriptions))
         buffer.flush()
-        snapshot = SqliteSnapshot(SqliteDatabase(connection), self._clock.now())
+        snapshot = SqliteSnapshot(database, self._clock.now())
+        if any(transaction.has_subscribed for transaction in transactions):
+            self._subscriptions = snapshot.subscriptions()
+        messages = [each for transaction in transactions for each in transaction.messages]
+        if messages:
+            names = {each.name for each in self._subscriptions}
+            fan_out.write(connection, messages, names, now=self._wall_clock())
         next_wake = snapshot.next_wake()
         last = snapshot.last_change()
         first_vm = None
@@ -120,14 +126,15 @@ class GroupCommitter:
         connection: sqlite3.Connection,
         call: QueuedCall[SqliteTransaction],
         buffer: WriteBuffer,
-        publishing: Publishing,
+        subscriptions: Sequence[Subscription],
     ) -> SqliteTransaction:
         transaction = SqliteTransaction(
             buffer,
             self._clock.now(),
             next_wake=self._next_wake,
             actuator_of=self._actuator_of,
-            publishing=publishing,
+            publishing=Publishing(bool(subscriptions), self._wall_clock),
+            subscriptions=subscriptions,
             cache=self._cache,
             first_incarnation=self.incarnation_offset,
         )
@@ -141,6 +148,7 @@ class GroupCommitter:
                 raise
             buffer.undo()
             transaction.history_rows = 0
+            transaction.messages.clear()
             call.fail(as_told(error))
         else:
             self._cache.written(transaction.written)

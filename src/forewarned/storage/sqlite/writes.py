@@ -1,6 +1,6 @@
 """A transaction of a SQLite database, and what only SQLite is told to write."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,12 +13,15 @@ from forewarned.core.tasks import ActuatorOf
 from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
+from forewarned.service.subscriptions.model import Message, Subscription, SubscriptionState
 from forewarned.storage.history.chain import CHAINED
+from forewarned.storage.relational.changes import Written
 from forewarned.storage.relational.snapshot import saved_scope
 from forewarned.storage.relational.statements import MARK_SCOPE
 from forewarned.storage.relational.transaction import NextWake, Publishing, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.rows import FoundRow, micros
+from forewarned.storage.sqlite.fan_out import Addressed
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 
@@ -35,13 +38,20 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         next_wake: NextWake,
         actuator_of: ActuatorOf,
         publishing: Publishing,
+        subscriptions: Sequence[Subscription],
         cache: ScopeCache,
         first_incarnation: int = 0,
     ) -> None:
-        """`first_incarnation` is added to the incarnations and revisions of new scopes."""
+        """`subscriptions` are those that there were when it began.
+
+        `first_incarnation` is added to the incarnations and revisions of new scopes.
+        """
         super().__init__(
             buffer, now, next_wake=next_wake, actuator_of=actuator_of, publishing=publishing
         )
+        self._subscriptions = subscriptions
+        self.messages: list[Addressed] = []
+        """Those that this function sends, to be written when its group is committed."""
         self.has_subscribed = False
         """Whether subscriptions were added, changed or removed."""
         self._first_incarnation = first_incarnation
@@ -143,6 +153,17 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
             first_vm=self._first_vm,
             history_ids=tuple([self._first_row + place for place in self._places]),
         )
+
+    @override
+    def _publish(self, messages: Iterable[Message]) -> Sequence[Written]:
+        for message in messages:
+            takers = [each for each in self._subscriptions if each.wants(message)]
+            if takers:
+                self.messages.append(Addressed(message, takers))
+            for each in takers:
+                if each.state is SubscriptionState.ACTIVE:
+                    self._tell_publisher()
+        return ()
 
     @override
     def _subscribed(self) -> None:

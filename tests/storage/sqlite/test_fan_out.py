@@ -1,0 +1,191 @@
+"""Messages of one writer, which knows all subscriptions: queued at once, and only if one wants them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from operator import methodcaller
+
+import pytest
+
+from forewarned.core.model import EventType
+from forewarned.core.transitions import Approved, Transition
+from forewarned.service.ports import Store, Transaction
+from forewarned.service.records import Commit
+from forewarned.service.subscriptions.model import (
+    Filter,
+    PublishedStatus,
+    Subscription,
+    SubscriptionState,
+)
+from forewarned.storage.sqlite import fan_out
+from tests.builders import NOON, a_scope
+from tests.service.subscriptions.messages import a_subscription
+from tests.storage.conftest import OpenSqlite
+from tests.storage.publishing_calls import EVENT, SCHEDULED, count, listed, put, take
+from tests.storage.sqlite.test_group_commit import fail_after
+from tests.storage.sqlite.test_write_buffer import in_one_group
+from tests.storage.store_calls import keep, save, save_in
+
+APPROVED = Approved(scope_id=a_scope().id, at=NOON, event=EVENT)
+
+
+def for_statuses(name: str, *statuses: PublishedStatus) -> Subscription:
+    return a_subscription(name, filter=Filter(statuses=frozenset(statuses)))
+
+
+async def published(store: Store, *facts: Transition) -> list[PublishedStatus]:
+    """The messages that are written with these."""
+    [saved] = await store.read(lambda snapshot: list(snapshot.scopes()))
+    moved = replace(saved.scope, incarnation=saved.scope.incarnation + 1)
+    commit = await save(store, moved, *facts)
+    messages = await take(store)
+    assert commit.is_for_publisher is bool(messages)
+    return [message.status for message in messages]
+
+
+async def test_a_message_is_written_if_one_subscription_is_for_it(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(
+            store,
+            for_statuses("ops", PublishedStatus.SCHEDULED),
+            a_subscription("chat", filter=Filter(types=frozenset({EventType.FREEZE}))),
+        )
+
+        assert await published(store, SCHEDULED, APPROVED) == [PublishedStatus.SCHEDULED]
+        assert await published(store, APPROVED) == []
+
+
+async def test_what_a_subscription_is_for_counts_from_when_it_is_changed(
+    sqlite: OpenSqlite,
+) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, for_statuses("ops", PublishedStatus.SCHEDULED))
+        await put(store, for_statuses("ops", PublishedStatus.APPROVED))
+
+        assert await published(store, SCHEDULED, APPROVED) == [PublishedStatus.APPROVED]
+
+    async with sqlite() as store:
+        assert await published(store, SCHEDULED, APPROVED) == [PublishedStatus.APPROVED]
+
+
+async def test_i23_a_message_is_queued_by_the_commit_that_sends_it(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"), a_subscription("chat"))
+
+        await approve(store)
+
+        queued = await listed(store)
+        assert [(each.subscription, each.message.status) for each in queued] == [
+            ("chat", PublishedStatus.APPROVED),
+            ("ops", PublishedStatus.APPROVED),
+        ]
+        assert {each.due_at for each in queued} == {NOON}
+        assert await count(store, "outbox") == 0
+
+
+async def test_only_the_first_message_of_a_scope_is_due(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"))
+
+        await approve(store, facts=[SCHEDULED, APPROVED])
+        await approve(store)
+
+        assert [each.due_at for each in await listed(store)] == [NOON, None, None]
+
+
+async def test_many_deliveries_go_by_the_outbox_and_so_do_all_until_they_are_taken_out(
+    sqlite: OpenSqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fan_out, "MOST", 3)
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"), a_subscription("chat"))
+
+        many = await approve(store, facts=[SCHEDULED, APPROVED])
+        few = await approve(store)
+        assert [many.is_for_publisher, few.is_for_publisher] == [True, True]
+        assert (await count(store, "outbox"), await count(store, "messages")) == (3, 0)
+
+        assert [each.status.value for each in await take(store)] == [
+            "Scheduled",
+            "Approved",
+            "Approved",
+        ]
+        await approve(store)
+        assert (await count(store, "outbox"), await count(store, "messages")) == (0, 1)
+
+
+async def test_a_number_is_never_used_twice(sqlite: OpenSqlite) -> None:
+    used: list[int] = []
+    for most in (100, 0, 100):
+        async with sqlite() as store:
+            if not used:
+                await keep(store, a_scope(EVENT))
+                await put(store, a_subscription("ops"))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(fan_out, "MOST", most)
+                await approve(store)
+                await approve(store)
+            used += [message.number for message in await take(store)]
+            assert await count(store, "messages") == 0
+
+    assert used == [1, 2, 3, 4, 5, 6]
+
+
+async def test_a_subscription_that_is_removed_meanwhile_is_sent_nothing(
+    sqlite: OpenSqlite,
+) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"), a_subscription("chat"))
+
+        await in_one_group(
+            store, send_approved, methodcaller("remove_subscription", "chat"), send_approved
+        )
+
+        assert {each.subscription for each in await listed(store)} == {"ops"}
+        assert len(await take(store)) == 2
+
+        await in_one_group(store, send_approved, methodcaller("remove_subscription", "ops"))
+        assert (await listed(store), await count(store, "messages")) == ([], 0)
+
+
+async def test_a_function_that_fails_sends_nothing_and_its_group_does(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"))
+
+        await in_one_group(store, fail_after(send_approved), send_approved)
+
+        assert len(await listed(store)) == 1
+
+
+async def test_the_publisher_is_not_told_of_what_is_kept_for_later(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops", state=SubscriptionState.PAUSED))
+
+        kept = await approve(store)
+        assert (kept.is_for_publisher, len(await listed(store))) == (False, 1)
+
+        await put(store, a_subscription("chat"))
+        told = await approve(store)
+        assert (told.is_for_publisher, len(await listed(store))) == (True, 3)
+
+
+async def approve(store: Store, *, facts: Sequence[Transition] = (APPROVED,)) -> Commit:
+    _, commit = await store.transact(partial(send, facts=facts))
+    return commit
+
+
+def send_approved(tx: Transaction) -> None:
+    send(tx, [APPROVED])
+
+
+def send(tx: Transaction, facts: Sequence[Transition]) -> None:
+    scope = tx.load(a_scope().id)
+    save_in(tx, replace(scope, incarnation=scope.incarnation + 1), *facts)
