@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any, Protocol
 
 from forewarned.actuators.attempt import Attempt, Equipment
 from forewarned.actuators.decision import OnDoubt, Procedure
-from forewarned.actuators.driver import Action, Effect
+from forewarned.actuators.driver import Action, Effect, Power
 from forewarned.actuators.slots import Limits, Slots
 from forewarned.core.tasks import LEASE
 from tests.actuators.desks import Kept, MemoryDesk
@@ -110,6 +111,18 @@ def a_procedure(
 
 def a_task(world: World, effect: Effect = Effect.MOVES) -> Kept:
     return world.desk.put(TYPES[effect])
+
+
+def comes_up(world: World) -> Happening:
+    """A VM that is off, and is up when it is looked at for the fourth time."""
+    world.platform.power = Power.OFF
+    looks = count()
+
+    async def look() -> None:
+        if next(looks) == 3:
+            world.platform.power = Power.RUNNING
+
+    return look
 
 
 def in_turn(*turns: Exception | None) -> Happening:

@@ -1,11 +1,9 @@
 """One task, carried out on a platform in memory: crashes, failures, delays and lost leases."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
 
 import pytest
 from typing_extensions import override
@@ -18,16 +16,9 @@ from forewarned.actuators.driver import (
     RefusedError,
     TryLaterError,
 )
-from tests.actuators.attempts import TIMEOUT, Life, World, a_procedure, a_task, a_world
+from tests.actuators.attempts import TIMEOUT, Life, World, a_procedure, a_task, comes_up
 from tests.actuators.desks import EVENT
 from tests.actuators.platforms import KilledError
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        yield world
-
 
 EVERY = pytest.mark.parametrize("effect", Effect)
 
@@ -100,14 +91,8 @@ async def test_a_forgotten_restart_is_waited_for_and_not_repeated(world: World) 
     """I22: it was issued, and the VM is not up yet."""
     task = a_task(world, Effect.RESTARTS)
     world.platform.intent, world.platform.issued = f"{EVENT}/web-0", True
-    world.platform.power = Power.OFF
-    looks = count()
 
-    async def comes_up() -> None:
-        if next(looks) == 3:
-            world.platform.power = Power.RUNNING
-
-    await world.attempt(a_procedure(Effect.RESTARTS), looked_at=comes_up)
+    await world.attempt(a_procedure(Effect.RESTARTS), looked_at=comes_up(world))
 
     assert task.state == "Done"
     assert world.platform.actions == []

@@ -1,7 +1,6 @@
 """What an attempt tells its server, how it keeps its task, and what it does once that is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -18,19 +17,11 @@ from forewarned.actuators.driver import (
     Vm,
 )
 from forewarned.core.tasks import LEASE
-from tests.actuators.attempts import Life, World, a_procedure, a_task, a_world
+from tests.actuators.attempts import Life, World, a_procedure, a_task
 from tests.actuators.desks import MemoryDesk
 from tests.actuators.platforms import PlatformDriver
 
 SECOND = timedelta(seconds=1)
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        # So that no span is taken for an instant.
-        world.time.stand_still_for(100 * SECOND)
-        yield world
 
 
 class CountingDesk(MemoryDesk):

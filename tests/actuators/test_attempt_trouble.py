@@ -1,10 +1,9 @@
 """What an attempt makes of a platform that fails, is silent, or shows nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count, pairwise
+from itertools import pairwise
 
 import pytest
 from typing_extensions import override
@@ -22,19 +21,11 @@ from forewarned.actuators.driver import (
     Vm,
 )
 from forewarned.actuators.slots import Limits, Slots
-from tests.actuators.attempts import TIMEOUT, Life, World, a_procedure, a_task, a_world, in_turn
+from tests.actuators.attempts import TIMEOUT, Life, World, a_procedure, a_task, comes_up, in_turn
 from tests.actuators.desks import WEB_0
 from tests.actuators.platforms import KilledError, PlatformDriver
 
 SECOND = timedelta(seconds=1)
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    async with a_world() as world:
-        # So that no span is taken for an instant.
-        world.time.stand_still_for(100 * SECOND)
-        yield world
 
 
 # --- questions -----------------------------------------------------------------------------------
@@ -261,14 +252,8 @@ async def test_an_action_that_was_issued_by_an_attempt_that_the_server_forgot_is
     task = a_task(world, Effect.RESTARTS)
     task.attempt = 1
     world.platform.intent, world.platform.issued = f"{task.event_id}/web-0", True
-    world.platform.power = Power.OFF
-    looks = count()
 
-    async def comes_up() -> None:
-        if next(looks) == 3:
-            world.platform.power = Power.RUNNING
-
-    await world.attempt(a_procedure(Effect.RESTARTS), looked_at=comes_up)
+    await world.attempt(a_procedure(Effect.RESTARTS), looked_at=comes_up(world))
 
     assert task.reports == ["begun", "done"]
     assert task.before == Sighting()

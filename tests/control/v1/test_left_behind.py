@@ -1,7 +1,6 @@
 """No request leaves objects behind that refer to each other: a writer hardly ever looks for them."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from forewarned.runtime.listeners.conversation import Conversation
 from forewarned.service.listings import HistoryRow
 from tests.actuators.served import served
 from tests.control.control_api import ControlApi
+from tests.garbage import left_behind, uncollected
 
 KINDS = (
     *(Conversation, HistoryRow, MissedChanges, Request),
@@ -26,16 +26,10 @@ CHANGES = b"GET /v1/changes HTTP/1.1\r\nHost: localhost\r\n"
 EVENT = b'{"type": "Reboot", "resources": ["web"]}'
 
 
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-def left_behind() -> list[str]:
-    return sorted(type(each).__name__ for each in gc.get_objects() if isinstance(each, KINDS))
+@pytest.fixture(autouse=True)
+def _uncollected() -> Iterator[None]:
+    with uncollected():
+        yield
 
 
 @asynccontextmanager
@@ -51,13 +45,12 @@ async def connected(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, async
 async def let_go(before: list[str]) -> list[str]:
     """What is more than before, once the server has had its time to let go of it."""
     for _ in range(200):
-        if (now := left_behind()) == before:
+        if (now := left_behind(*KINDS)) == before:
             return []
         await asyncio.sleep(0.01)
     return [each for each in now if each not in before]
 
 
-@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize(
     ("request_", "until"),
     [
@@ -82,7 +75,7 @@ async def test_a_request_that_is_over_is_gone_without_a_collection(
     if b"%s" in request_:
         request_ %= beginning.encode()
     async with served(control) as url:
-        before = left_behind()
+        before = left_behind(*KINDS)
         for _ in range(3):
             async with connected(url) as (reader, writer):
                 writer.write(request_)
@@ -92,18 +85,17 @@ async def test_a_request_that_is_over_is_gone_without_a_collection(
         assert await let_go(before) == []
 
 
-@pytest.mark.usefixtures("uncollected")
 async def test_what_a_watcher_had_missed_is_let_go_while_it_goes_on_watching(
     control: ControlApi,
 ) -> None:
     beginning = await control.services.engine.history_position()
     await control.switch_on("web")
     async with served(control) as url, connected(url) as (reader, writer):
-        before = left_behind().count("HistoryRow")
+        before = left_behind(HistoryRow)
         writer.write(CHANGES + b"Last-Event-ID: %s\r\n\r\n" % beginning.encode())
         async with asyncio.timeout(30):
             await reader.readuntil(b"event: activated")
             await control.schedule("Reboot", "web")
             await reader.readuntil(b"event: scheduled")
 
-        assert left_behind().count("HistoryRow") == before
+        assert left_behind(HistoryRow) == before

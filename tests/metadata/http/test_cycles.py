@@ -1,6 +1,5 @@
 """No connection leaves objects behind that refer to each other: a poller hardly ever looks for them."""
 
-import gc
 from collections.abc import Iterator
 
 import pytest
@@ -9,27 +8,19 @@ from forewarned.metadata.http.connection import Connection
 from forewarned.metadata.http.conversation import Conversation
 from forewarned.metadata.http.requests import RequestParser
 from tests.builders import A, an_event
+from tests.garbage import left_behind, uncollected
 from tests.metadata.fakes import EVENTS, FakeService, get, post, turns, until
 
 APPROVAL = f'{{"StartRequests": [{{"EventId": "{A}"}}]}}'
 KINDS = (Connection, Conversation, RequestParser)
 
 
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    gc.collect()
-    # What other tests of this process still hold, such as a server of a module, is not looked at.
-    gc.freeze()
-    gc.disable()
-    yield
-    gc.enable()
+@pytest.fixture(autouse=True)
+def _uncollected() -> Iterator[None]:
+    with uncollected():
+        yield
 
 
-def left_behind() -> list[str]:
-    return [type(each).__name__ for each in gc.get_objects() if isinstance(each, KINDS)]
-
-
-@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize(
     "raw",
     [
@@ -55,4 +46,4 @@ async def test_a_connection_that_is_over_is_gone_without_a_collection(raw: bytes
             await until(lambda: site.server.connections == 0)
         await turns()
 
-        assert left_behind() == []
+        assert left_behind(*KINDS) == []
