@@ -60,7 +60,7 @@ lab: .venv/.dev ## serve two hypervisors with real guests, whose events are carr
 
 # Two jobs at a time, each shown whole when it is over, where this make can do that.
 TWO_JOBS := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
-# One more than there are processors. A module's tests run in one, which starts once what they share.
+# Two more than there are processors. A module's tests run in one, which starts once what they share.
 DISTRIBUTED := --processes 0
 PYTEST := $(BIN)/pytest $(DISTRIBUTED)
 # What `test-core` and `lint` have run already.

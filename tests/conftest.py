@@ -4,12 +4,14 @@ import gc
 import logging
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import migrated_copies
 from tests.forked_workers import TOGETHER, ForkedWorkers
 
 HERE = Path(__file__).parent
@@ -28,6 +30,12 @@ LONG = {
     "testing",
 }
 """Folders whose tests start processes, or wait."""
+
+# httpx looks for it in every folder before each request to an application. Only Trio needs it.
+if find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]  # as Python means it: there is none
+
+migrated_copies.use()
 
 # What is collected stays: to look for garbage among it takes a tenth of the time of collecting.
 gc.disable()
@@ -72,14 +80,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--processes",
         type=int,
         metavar="COUNT",
-        help="how many processes run tests; 0 for one more than there are processors",
+        help="how many processes run tests; 0 for two more than there are processors",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if (count := config.getoption("processes")) is not None:
         # Half of the time a test waits, for a server to start or for a page to change.
-        config.pluginmanager.register(ForkedWorkers(count or _processors() + 1))
+        config.pluginmanager.register(ForkedWorkers(count or _processors() + 2))
 
 
 def _processors() -> int:
