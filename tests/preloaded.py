@@ -224,6 +224,12 @@ def _keep(pid: int, streams: list[int], told: socket.socket) -> Never:
     os._exit(0)
 
 
+def _run_at_start(path: str) -> list[Path]:
+    """What an interpreter would run before anything else."""
+    found = (Path(each, "sitecustomize.py") for each in path.split(os.pathsep) if each)
+    return [each for each in found if each.is_file()]
+
+
 def _main() -> None:
     _import_all()
     asked = _fork_when_asked(socket.socket(fileno=int(sys.argv[1])))
@@ -235,6 +241,8 @@ def _main() -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    for start in _run_at_start(environment.get("PYTHONPATH", "")):
+        runpy.run_path(str(start))
     sys.argv = [program or "forewarned", *words]
     if program is None:
         main()

@@ -4,6 +4,7 @@ import contextlib
 import os
 import stat
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -33,20 +34,8 @@ class DiskAudit:
         return [told for told in self._told() if told.startswith(f"{pid} ")]
 
     def statements(self) -> int:
-        """Of the store, whichever process asked, but for transactions that chain history.
-
-        These come up to a second after a change, polls or not.
-        """
-        count, transaction = 0, list[str]()
-        for told in self._told():
-            if told.split()[1] != "statement":
-                continue
-            transaction.append(told)
-            if "COMMIT" in told:
-                if not any(_CHAINS in each for each in transaction):
-                    count += len(transaction)
-                transaction = []
-        return count + len(transaction)
+        """Of the store, whichever process asked."""
+        return sum(told.split()[1] == "statement" for told in self._told())
 
     def marks(self) -> int:
         """How often the store was told that a scope is still read."""
@@ -54,6 +43,17 @@ class DiskAudit:
 
     def wait_for_marks(self, number: int) -> None:
         wait_until(lambda: self.marks() >= number)
+
+    def wait_for_chain(self) -> None:
+        """Until all history is chained, which is within a second of a change, polls or not."""
+        wait_until(
+            lambda: self._last("INSERT INTO history (") < self._last(_CHAINS) < self._last("COMMIT")
+        )
+
+    def _last(self, statement: str) -> int:
+        """The number of the line that tells of it; -1 if none does."""
+        told = self._told()
+        return max((number for number, line in enumerate(told) if statement in line), default=-1)
 
     def _told(self) -> list[str]:
         return self.report.read_text().splitlines()
@@ -106,6 +106,17 @@ def held_files(pid: int, audit: DiskAudit) -> dict[Path, tuple[int, int]]:
     return found
 
 
+def wait_for_disk(pid: int, audit: DiskAudit) -> None:
+    """Until a commit that was begun has been written: statements are told before they are run."""
+    seen: list[dict[Path, tuple[int, int]]] = [{}]
+
+    def is_at_rest() -> bool:
+        seen.append(held_files(pid, audit))
+        return seen[-1] == seen[-2]
+
+    wait_until(is_at_rest, pause=timedelta(milliseconds=100))
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_ten_times_the_polls_cost_not_one_statement_more(
     tmp_path: Path, audit: DiskAudit, workers: str
@@ -118,6 +129,7 @@ def test_ten_times_the_polls_cost_not_one_statement_more(
         # The first read of a scope switches it on.
         poll_often(server, 1)
         for times in (FEW, 10 * FEW):
+            audit.wait_for_chain()
             before = audit.statements()
             statuses = poll_often(server, times)
             during.append(audit.statements() - before)
@@ -146,6 +158,8 @@ def test_nothing_on_the_poll_path_touches_the_disk(
         # Once before it counts: the first read of a scope switches it on.
         poll_often(server, 1)
         ask_once(server, ASIDE, closing_poll())
+        audit.wait_for_chain()
+        wait_for_disk(pid, audit)
         log, told, files = supervised.log(), audit.lines(pid), held_files(pid, audit)
 
         statuses = poll_often(server, 5 * FEW)
