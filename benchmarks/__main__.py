@@ -36,7 +36,7 @@ def _rows(_context: click.Context, _option: click.Parameter, given: str | None) 
     "--rows",
     "wanted",
     callback=_rows,
-    help="Only these, such as P1,P2b, or nodes for C1 to C9. [default: all]",
+    help="Only these, such as P1,P2b, or nodes for C1 to C10. [default: all]",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Alternating rounds. [default: 7; 3 quick]")
 @click.option("--seconds", type=click.FloatRange(1), help="Of load in a round. [default: 3; 1]")

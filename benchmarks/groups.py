@@ -16,6 +16,7 @@ from benchmarks.rows import (
     approvals,
     calm,
     cluster_approvals,
+    cluster_console,
     cluster_due,
     cluster_import,
     cluster_polls,
@@ -57,6 +58,7 @@ GROUPS: Final = (
     Group(rows=("C4", "C5"), measure=cluster_polls.measure, minutes=20),
     Group(rows=("C6", "C7"), measure=cluster_due.measure, minutes=40),
     Group(rows=("C8", "C9"), measure=cluster_import.measure, minutes=25),
+    Group(rows=("C10",), measure=cluster_console.measure, minutes=10),
     Group(rows=("budget",), measure=instructions.measure, minutes=10),
 )
 HEADLINE: Final = "P2b"

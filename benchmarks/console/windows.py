@@ -1,9 +1,10 @@
 """Windows of a real Chromium: how long a page takes to load, and when it shows something."""
 
 import contextlib
+import shutil
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -11,7 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from benchmarks.exchange import BrokenExchangeError
 from benchmarks.programs import MissingProgramError
 
-CHROMIUM: Final = Path("/usr/bin/chromium")
+PROGRAMS: Final = ("chromium-headless-shell", "chromium")
 LONGEST_WAIT: Final = 120_000
 """ms: others may need this machine too"""
 
@@ -38,15 +39,29 @@ _UNTIL: Final = """
     look();
 })
 """
+_WATCH: Final = """
+(selector) => {
+    window.seenAt = new Promise((tell) => {
+        const observer = new MutationObserver(() => {
+            if (document.querySelector(selector) !== null) {
+                observer.disconnect();
+                tell(performance.timeOrigin + performance.now());
+            }
+        });
+        observer.observe(document.body, { subtree: true, childList: true, attributes: true });
+    });
+}
+"""
 
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        raise MissingProgramError(f"no {CHROMIUM}: install it with `apt install chromium`")
+    executable = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if executable is None:
+        raise MissingProgramError(f"no {PROGRAMS[0]}: `apt install {PROGRAMS[0]}` brings it")
     with sync_playwright() as playwright:
         # The sandbox wants more of the kernel than containers give, and all pages are our own.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         with contextlib.closing(browser):
             yield browser
 
@@ -83,6 +98,14 @@ class Window:
             raise BrokenExchangeError(f"{self._page.url} does not show {words!r} in {selector}")
         return time.monotonic()
 
+    def watch_for(self, selector: str) -> None:
+        """From now on; `seen_at` tells when such an element was there."""
+        self._ask(_WATCH, selector)
+
+    def seen_at(self) -> datetime:
+        """By the system's clock, which is every process's of this machine."""
+        return datetime.fromtimestamp(self._ask("window.seenAt") / 1e3, UTC)
+
     def fetches(self) -> list[float]:
         """Milliseconds that each fetch of the page by its own script took, from ask to end."""
         found: list[float] = self._ask(_FETCHES)
@@ -91,5 +114,5 @@ class Window:
     def close(self) -> None:
         self._context.close()
 
-    def _ask(self, script: str) -> Any:  # whatever the script says
-        return self._page.evaluate(script)
+    def _ask(self, script: str, given: object = None) -> Any:  # whatever the script says
+        return self._page.evaluate(script, given)

@@ -17,7 +17,7 @@ from benchmarks.product import Product
 
 _TIMES: Final = 10
 _WINDOWS: Final = 10
-_SETTLE: Final = 0.08
+_SETTLE: Final = 0.005
 """Seconds between what a window hears and what it asks for, as in `console.js`."""
 _AFTERWARDS: Final = 0.5
 _NAMED: Final = 4

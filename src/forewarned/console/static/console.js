@@ -19,7 +19,7 @@
 import { morph } from "./morph.js";
 import { listenToSelection } from "./selection.js";
 
-const SETTLE = 20; // ms: changes that come together are fetched together
+const SETTLE = 5; // ms: changes that come together are fetched together
 const BREATH = 250; // ms between two fetches, however many changes there are
 const REST = 2; // times as long as the last fetch took: many windows can't wear a server out
 const LONGEST_REST = 1_000; // ms: what happens is to be seen within a second, or little more
