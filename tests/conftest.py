@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import migrated_copies
 from tests.forked_workers import TOGETHER, ForkedWorkers
 
 HERE = Path(__file__).parent
@@ -34,8 +33,6 @@ LONG = {
 # httpx looks for it in every folder before each request to an application. Only Trio needs it.
 if find_spec("sniffio") is None:
     sys.modules["sniffio"] = None  # type: ignore[assignment]  # as Python means it: there is none
-
-migrated_copies.use()
 
 # What is collected stays: to look for garbage among it takes a tenth of the time of collecting.
 gc.disable()

@@ -12,7 +12,7 @@ from forewarned.storage.relational.database import Parameters
 from forewarned.storage.relational.statements import Statement
 from forewarned.storage.rows import Row
 from forewarned.storage.sqlite.database import SqliteDatabase
-from forewarned.storage.sqlite.migrate import migrate
+from forewarned.storage.sqlite.migrate import create
 
 Written = tuple[str, Parameters] | tuple[Statement, Sequence[Row]]
 
@@ -24,7 +24,7 @@ def _empty() -> bytes:
     """The tables as the migrations make them, which takes longer than most simulated days."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.create_function("fold", 1, fold, deterministic=True)
-    migrate(connection)
+    create(connection)
     connection.execute("INSERT INTO notes VALUES (?, ?)", (ORIGIN, _IDENTITY))
     return connection.serialize()
 

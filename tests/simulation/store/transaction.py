@@ -54,7 +54,6 @@ class SimulatedTransaction(SqliteTransaction):
             next_wake=next_wake,
             actuator_of=actuator_of,
             publishing=publishing,
-            subscriptions=(),
             cache=ScopeCache(),
             first_incarnation=offset,
         )

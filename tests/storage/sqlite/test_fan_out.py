@@ -154,6 +154,19 @@ async def test_a_subscription_that_is_removed_meanwhile_is_sent_nothing(
         assert (await listed(store), await count(store, "messages")) == ([], 0)
 
 
+async def test_what_a_subscription_is_for_counts_for_its_whole_group(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, for_statuses("ops", PublishedStatus.APPROVED))
+        other = for_statuses("ops", PublishedStatus.SCHEDULED)
+
+        await in_one_group(
+            store, send_approved, methodcaller("put_subscription", other), send_approved
+        )
+
+        assert await listed(store) == []
+
+
 async def test_a_function_that_fails_sends_nothing_and_its_group_does(sqlite: OpenSqlite) -> None:
     async with sqlite() as store:
         await keep(store, a_scope(EVENT))
@@ -175,6 +188,19 @@ async def test_the_publisher_is_not_told_of_what_is_kept_for_later(sqlite: OpenS
         await put(store, a_subscription("chat"))
         told = await approve(store)
         assert (told.is_for_publisher, len(await listed(store))) == (True, 3)
+
+
+async def test_the_publisher_is_told_of_what_is_in_the_outbox(
+    sqlite: OpenSqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fan_out, "MOST", 1)
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops", state=SubscriptionState.PAUSED))
+
+        many = await approve(store, facts=[SCHEDULED, APPROVED])
+
+        assert (many.is_for_publisher, await count(store, "outbox")) == (True, 2)
 
 
 async def approve(store: Store, *, facts: Sequence[Transition] = (APPROVED,)) -> Commit:

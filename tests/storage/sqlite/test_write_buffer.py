@@ -221,17 +221,12 @@ async def test_so_does_a_group_whose_scopes_are_loaded_meanwhile(sqlite: OpenSql
 async def statements_of_two_approvals(store: SqliteStore) -> list[str]:
     """In different scopes, and in one group."""
     asked: list[str] = []
-    async with held_up(store):
-        answers = asyncio.ensure_future(
-            together(
-                store,
-                lambda tx: connection_of(tx).set_trace_callback(asked.append),
-                approve(SCOPE1, A),
-                approve(SCOPE2, B),
-            )
-        )
-        await asyncio.sleep(0)
-    await answers
+    await in_one_group(
+        store,
+        lambda tx: connection_of(tx).set_trace_callback(asked.append),
+        approve(SCOPE1, A),
+        approve(SCOPE2, B),
+    )
     return asked
 
 

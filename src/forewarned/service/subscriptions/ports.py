@@ -1,8 +1,9 @@
 """What a store keeps of subscriptions and of messages on their way.
 
-A message is written to the outbox by the transaction of its transition. The publisher takes it out
-and queues a delivery for each subscription that it is for. Of one subscription's deliveries that
-have one scope only the first may be claimed: the others wait until it was delivered or given up.
+A message is written by the transaction of its transition. If that is to the outbox, the publisher
+takes it out, and queues a delivery for each subscription that it is for. Of one subscription's
+deliveries that have one scope only the first may be claimed: the others wait until it was delivered
+or given up.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -118,6 +118,8 @@ def leaving(change: Change) -> Iterator[ResourceName]:
 
 def places_of(database: Database, names: Collection[ResourceName]) -> dict[str, Place]:
     """By the VM's name as names are compared."""
+    if not names:
+        return {}
     dialect = database.dialect
     found = database.ask(
         f"""SELECT folded, name, profile FROM resources

@@ -126,7 +126,7 @@ ADD_HISTORY: Final = _insert(
 # history.chain.append
 ADD_TO_CHAIN: Final = _insert("history_chain", "number", "history_id", "digest")
 
-# outbox.of_change
+# outbox.content_of
 ADD_MESSAGE: Final = _insert("outbox", "scope_id", "content")
 
 IN_ORDER: Final = (

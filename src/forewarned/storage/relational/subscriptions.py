@@ -196,7 +196,7 @@ class PublishingWrites(Subscriptions):
 
     def place(self, messages: Sequence[Message]) -> list[Message]:
         names = outbox.unplaced(messages)
-        places = outbox.places_of(self._database, names) if names else {}
+        places = outbox.places_of(self._database, names)
         return [outbox.placed(message, places) for message in messages]
 
     def queue(self, message: Message, names: Collection[str]) -> None:

@@ -6,11 +6,11 @@ queued in order.
 """
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
-from forewarned.service.subscriptions.model import Message, Subscription
+from forewarned.service.subscriptions.model import Message, Subscription, SubscriptionState
 from forewarned.storage.relational import outbox
 from forewarned.storage.relational.statements import ADD_MESSAGE
 from forewarned.storage.rows import micros
@@ -20,64 +20,50 @@ MOST: Final = 1024
 """Deliveries that are queued with a group: its callers wait for them. More go by the outbox."""
 
 # As `outbox.QUEUE_DELIVERY`. To bind values by name takes a quarter longer.
-_QUEUE_FIRST: Final = """
+_QUEUE_DELIVERY: Final = """
     INSERT INTO deliveries (number, subscription, scope_id, queued_at, due_at)
     VALUES (?1, ?2, ?3, ?4,
             CASE WHEN EXISTS (SELECT 1 FROM deliveries
                               WHERE subscription = ?2 AND scope_id = ?3 AND state = 'pending')
                  THEN NULL ELSE ?4 END)
 """
-_QUEUE_OTHER: Final = """
-    INSERT INTO deliveries (number, subscription, scope_id, queued_at) VALUES (?, ?, ?, ?)
-"""
-"""Behind another one of the same scope."""
-
-
-class Addressed(NamedTuple):
-    message: Message
-    takers: Sequence[Subscription]
-    """The subscriptions that it is for."""
 
 
 def write(
     connection: sqlite3.Connection,
-    messages: Sequence[Addressed],
-    subscriptions: Collection[str],
+    messages: Sequence[Message],
+    subscriptions: Sequence[Subscription],
     *,
     now: datetime,
-) -> None:
-    """Those of a scope are in order. `subscriptions` are the names of those that there are."""
+) -> bool:
+    """Those of a scope are in order. Returns whether they give the publisher something to do."""
+    addressed = [
+        (message, takers)
+        for message in messages
+        if (takers := [each for each in subscriptions if each.wants(message)])
+    ]
+    if not addressed:
+        return False
     database = SqliteDatabase(connection)
     waiting = connection.execute("SELECT 1 FROM outbox LIMIT 1").fetchone()
-    if waiting or sum(len(takers) for _, takers in messages) > MOST:
-        rows = [(message.scope_id, outbox.content_of(message)) for message, _ in messages]
+    if waiting or sum(len(takers) for _, takers in addressed) > MOST:
+        rows = [(message.scope_id, outbox.content_of(message)) for message, _ in addressed]
         database.write_rows(ADD_MESSAGE, rows)
-        return
-    places = outbox.places_of(database, outbox.unplaced(message for message, _ in messages))
+        return True
+    places = outbox.places_of(database, outbox.unplaced(message for message, _ in addressed))
     queued_at = micros(now)
-    queued, firsts, others = [], [], []
-    scopes = set[tuple[str, str]]()
-    number = last = _last_number(connection)
-    for message, takers in messages:
-        # Without subscriptions that a function of this group has removed.
-        names = [each.name for each in takers if each.name in subscriptions]
-        if not names:
-            continue
+    queued, deliveries = [], []
+    number = _last_number(connection)
+    for message, takers in addressed:
         number += 1
         scope_id = message.scope_id
         content = outbox.content_of(message, outbox.place_among(places, message.vms))
         queued.append((number, scope_id, content))
-        for name in names:
-            if (name, scope_id) in scopes:
-                others.append((number, name, scope_id, queued_at))
-            else:
-                scopes.add((name, scope_id))
-                firsts.append((number, name, scope_id, queued_at))
+        deliveries += [(number, each.name, scope_id, queued_at) for each in takers]
     connection.executemany(outbox.QUEUE_MESSAGE, queued)
-    connection.executemany(_QUEUE_FIRST, firsts)
-    connection.executemany(_QUEUE_OTHER, others)
-    if number > last:
-        _note_number(connection, number)
+    connection.executemany(_QUEUE_DELIVERY, deliveries)
+    _note_number(connection, number)
+    return any(each.state is SubscriptionState.ACTIVE for _, takers in addressed for each in takers)
 
 
 def _last_number(connection: sqlite3.Connection) -> int:

@@ -50,7 +50,7 @@ class GroupCommitter:
         self._clock = clock
         self._wall_clock = wall_clock
         self._subscriptions: Sequence[Subscription] | None = None
-        """None before they are asked for, and after one was added, changed or removed."""
+        """None before they are asked for, and after a group has failed."""
         self._next_wake = next_wake
         self._actuator_of = actuator_of
         self._cache = cache
@@ -94,19 +94,19 @@ class GroupCommitter:
             found = SqliteSnapshot(database, self._clock.now()).subscriptions()
             self._subscriptions = found
         buffer = WriteBuffer(database)
-        subscriptions = self._subscriptions
-        transactions = [self._run(connection, call, buffer, subscriptions) for call in group]
+        publishing = Publishing(bool(self._subscriptions), self._wall_clock)
+        transactions = [self._run(connection, call, buffer, publishing) for call in group]
         for call in _limited(calls, room=MOST - len(group)):
             group.append(call)
-            transactions.append(self._run(connection, call, buffer, subscriptions))
+            transactions.append(self._run(connection, call, buffer, publishing))
         buffer.flush()
         snapshot = SqliteSnapshot(database, self._clock.now())
         if any(transaction.has_subscribed for transaction in transactions):
             self._subscriptions = snapshot.subscriptions()
         messages = [each for transaction in transactions for each in transaction.messages]
-        if messages:
-            names = {each.name for each in self._subscriptions}
-            fan_out.write(connection, messages, names, now=self._wall_clock())
+        has_published = bool(messages) and fan_out.write(
+            connection, messages, self._subscriptions, now=self._wall_clock()
+        )
         next_wake = snapshot.next_wake()
         last = snapshot.last_change()
         first_vm = None
@@ -115,7 +115,9 @@ class GroupCommitter:
             first_vm = self._first_vm.find(snapshot, joined)
         row = last
         for transaction in reversed(transactions):
-            transaction.end(next_wake=next_wake, first_vm=first_vm, last_row=row)
+            transaction.end(
+                next_wake=next_wake, first_vm=first_vm, has_published=has_published, last_row=row
+            )
             row -= transaction.history_rows
         connection.execute("COMMIT")
         if self.committed is not None:
@@ -126,15 +128,14 @@ class GroupCommitter:
         connection: sqlite3.Connection,
         call: QueuedCall[SqliteTransaction],
         buffer: WriteBuffer,
-        subscriptions: Sequence[Subscription],
+        publishing: Publishing,
     ) -> SqliteTransaction:
         transaction = SqliteTransaction(
             buffer,
             self._clock.now(),
             next_wake=self._next_wake,
             actuator_of=self._actuator_of,
-            publishing=Publishing(bool(subscriptions), self._wall_clock),
-            subscriptions=subscriptions,
+            publishing=publishing,
             cache=self._cache,
             first_incarnation=self.incarnation_offset,
         )

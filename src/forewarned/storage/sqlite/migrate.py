@@ -3,7 +3,9 @@
 A step and its number are one transaction: a crash leaves the database before the step or after it.
 """
 
+import functools
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -46,6 +48,21 @@ def migrate(connection: sqlite3.Connection) -> None:
     for migration in migrations():
         if migration.number > version:
             apply(connection, migration)
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Give a new database in memory the newest schema, as a copy: programs that test open many."""
+    with closing(sqlite3.connect(":memory:")) as newest:
+        # Copied once more, because one that was deserialised can't grow beyond a gigabyte.
+        newest.deserialize(_newest())
+        newest.backup(connection)
+
+
+@functools.cache
+def _newest() -> bytes:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        migrate(connection)
+        return connection.serialize()
 
 
 def schema_version(connection: sqlite3.Connection) -> int:

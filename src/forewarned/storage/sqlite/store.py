@@ -35,7 +35,7 @@ from forewarned.storage.sqlite.database import SqliteDatabase
 from forewarned.storage.sqlite.group_commit import GroupCommitter
 from forewarned.storage.sqlite.leases import ProcessLeases
 from forewarned.storage.sqlite.lock import sole_use
-from forewarned.storage.sqlite.migrate import migrate, refuse_foreign
+from forewarned.storage.sqlite.migrate import create, migrate, refuse_foreign
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.restore_marker import RestoreMarker, opened_marker
 from forewarned.storage.sqlite.scope_cache import ScopeCache
@@ -175,7 +175,7 @@ def _connect_memory() -> sqlite3.Connection:
     with told_errors():
         connection = _connect(":memory:")
         connection.execute("PRAGMA foreign_keys = ON")
-        migrate(connection)
+        create(connection)
         connection.execute("INSERT INTO notes VALUES (?, hex(randomblob(8)))", (ORIGIN,))
     return connection
 

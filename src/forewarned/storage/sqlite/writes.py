@@ -13,7 +13,7 @@ from forewarned.core.tasks import ActuatorOf
 from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
-from forewarned.service.subscriptions.model import Message, Subscription, SubscriptionState
+from forewarned.service.subscriptions.model import Message
 from forewarned.storage.history.chain import CHAINED
 from forewarned.storage.relational.changes import Written
 from forewarned.storage.relational.snapshot import saved_scope
@@ -21,7 +21,6 @@ from forewarned.storage.relational.statements import MARK_SCOPE
 from forewarned.storage.relational.transaction import NextWake, Publishing, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.rows import FoundRow, micros
-from forewarned.storage.sqlite.fan_out import Addressed
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 
@@ -38,19 +37,14 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         next_wake: NextWake,
         actuator_of: ActuatorOf,
         publishing: Publishing,
-        subscriptions: Sequence[Subscription],
         cache: ScopeCache,
         first_incarnation: int = 0,
     ) -> None:
-        """`subscriptions` are those that there were when it began.
-
-        `first_incarnation` is added to the incarnations and revisions of new scopes.
-        """
+        """`first_incarnation` is added to the incarnations and revisions of new scopes."""
         super().__init__(
             buffer, now, next_wake=next_wake, actuator_of=actuator_of, publishing=publishing
         )
-        self._subscriptions = subscriptions
-        self.messages: list[Addressed] = []
+        self.messages: list[Message] = []
         """Those that this function sends, to be written when its group is committed."""
         self.has_subscribed = False
         """Whether subscriptions were added, changed or removed."""
@@ -137,12 +131,20 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         return self._builder.joined
 
     def end(
-        self, *, next_wake: datetime | None, first_vm: ResourceName | None, last_row: int
+        self,
+        *,
+        next_wake: datetime | None,
+        first_vm: ResourceName | None,
+        has_published: bool,
+        last_row: int,
     ) -> None:
-        """The functions of a group are committed together, so they share the first two.
+        """The functions of a group are committed together, so they share all but the last.
 
-        `last_row` is the number of the last row of history as of this function.
+        `has_published` is whether the publisher has something to do with the group's messages, and
+        `last_row` the number of the last row of history as of this function.
         """
+        if has_published and self.messages:
+            self._tell_publisher()
         self._next_wake = next_wake
         self._first_vm = first_vm
         self._first_row = last_row - self.history_rows + 1
@@ -156,13 +158,7 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
 
     @override
     def _publish(self, messages: Iterable[Message]) -> Sequence[Written]:
-        for message in messages:
-            takers = [each for each in self._subscriptions if each.wants(message)]
-            if takers:
-                self.messages.append(Addressed(message, takers))
-            for each in takers:
-                if each.state is SubscriptionState.ACTIVE:
-                    self._tell_publisher()
+        self.messages.extend(messages)
         return ()
 
     @override
