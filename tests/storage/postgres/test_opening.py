@@ -66,6 +66,15 @@ def test_a_server_that_can_not_be_reached_is_named_with_the_reason() -> None:
     assert "secret" not in told
 
 
+def test_i20_sessions_have_the_name_that_nodes_know_each_other_by(empty_database: Database) -> None:
+    between = "&" if "?" in empty_database.url else "?"
+
+    with opened(f"{empty_database.url}{between}application_name=node-a") as connection:
+        named = connection.execute("SHOW application_name").fetchone()
+
+    assert named == ("forewarned",)
+
+
 def test_a_database_that_does_not_exist_is_a_clear_error(postgres_server: PostgresServer) -> None:
     with pytest.raises(NoSuchDatabaseError, match="createdb"):
         opened(postgres_server.url("nowhere"))

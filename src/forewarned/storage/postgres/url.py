@@ -43,7 +43,8 @@ def target(url: DatabaseUrl, *, application: str = "forewarned") -> Target:
     """Raises ValueError, whose message has nothing of the password."""
     given = _given(url)
     preset = {name: value for name, value in _DEFAULTS.items() if name not in given}
-    preset.setdefault("application_name", given.get("application_name", application))
+    # Not as the URL says: nodes know each other's sessions by their name.
+    preset["application_name"] = application
     conninfo = make_conninfo(url.text, **preset)
     hosts = tuple(make_conninfo(conninfo, **each) for each in _each_host(given))
     return Target(conninfo=conninfo, where=_where(given), hosts=hosts)
