@@ -1,7 +1,6 @@
 """Windows of a real Chromium: how long a page takes to load, and when it shows something."""
 
 import contextlib
-import shutil
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from typing import Any, Final
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.exchange import BrokenExchangeError
-from benchmarks.programs import MissingProgramError
+from benchmarks.programs import MissingProgramError, find
 
 PROGRAMS: Final = ("chromium-headless-shell", "chromium")
 LONGEST_WAIT: Final = 120_000
@@ -40,15 +39,19 @@ _UNTIL: Final = """
 })
 """
 _WATCH: Final = """
-(selector) => {
+([selector, longest]) => {
+    if (document.querySelector(selector) !== null) {
+        throw new Error(`${selector} is there already`);
+    }
     window.seenAt = new Promise((tell) => {
         const observer = new MutationObserver(() => {
             if (document.querySelector(selector) !== null) {
                 observer.disconnect();
-                tell(performance.timeOrigin + performance.now());
+                tell(Date.now());
             }
         });
         observer.observe(document.body, { subtree: true, childList: true, attributes: true });
+        setTimeout(() => tell(null), longest);
     });
 }
 """
@@ -56,7 +59,7 @@ _WATCH: Final = """
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    executable = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    executable = next(filter(None, map(find, PROGRAMS)), None)
     if executable is None:
         raise MissingProgramError(f"no {PROGRAMS[0]}: `apt install {PROGRAMS[0]}` brings it")
     with sync_playwright() as playwright:
@@ -99,12 +102,14 @@ class Window:
         return time.monotonic()
 
     def watch_for(self, selector: str) -> None:
-        """From now on; `seen_at` tells when such an element was there."""
-        self._ask(_WATCH, selector)
+        """From now on, there is none yet; `seen_at` tells when there was one."""
+        self._ask(_WATCH, [selector, LONGEST_WAIT])
 
     def seen_at(self) -> datetime:
         """By the system's clock, which is every process's of this machine."""
-        return datetime.fromtimestamp(self._ask("window.seenAt") / 1e3, UTC)
+        if (seen := self._ask("window.seenAt")) is None:
+            raise BrokenExchangeError(f"{self._page.url} does not show what was watched for")
+        return datetime.fromtimestamp(seen / 1e3, UTC)
 
     def fetches(self) -> list[float]:
         """Milliseconds that each fetch of the page by its own script took, from ask to end."""
