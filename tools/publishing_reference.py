@@ -80,8 +80,8 @@ def _shapes() -> Iterator[str]:
     yield _request(*cloudevents.binary(told))
     yield "### `event-grid`\n"
     yield (
-        "As Azure's Event Grid sends scheduled events to webhooks, with Azure's event type: what"
-        " was written for those reads these.\n"
+        "As Azure's Event Grid sends scheduled events to webhooks, with Azure's event type:"
+        " receivers written for Azure can read these.\n"
     )
     yield _request(*event_grid.notification(told, subscription="tickets"))
     yield "### `template`\n"

@@ -119,7 +119,7 @@ at_least = "2020"
         "8: fleet[1]: a VM is in a scale set or in an availability set, not in both",
         "9: fleet[1].name: there is another VM named 'WEB'",
         (
-            "13: step[0]: expected do = schedule, fail, maintain, terminate, replay, approve, cancel, complete,"
+            "13: step[0]: expected do to be schedule, fail, maintain, terminate, replay, approve, cancel, complete,"
             " advance, run_clock, fault, clear_faults, restart_service, start_handler, stop_handler,"
             ' kill_handler, wait_asked, wait_approved, wait_exited or pause, got "scheduel"; did you'
             " mean schedule?"
@@ -156,7 +156,7 @@ at_least = "2020"
         ('fleet = []\nname = "a"\ntitle = "b"', "it.toml:1: fleet: the fleet has no VMs"),
         ('name = "a"\ntitle = "b"\nexpect = []', "it.toml:3: expect: a scenario expects something"),
         ("step = 1", "it.toml:1: step: expected a list, got 1"),
-        ("[[step]]\ndo = 1", "it.toml:1: step[0]: expected do = schedule"),
+        ("[[step]]\ndo = 1", "it.toml:1: step[0]: expected do to be schedule"),
         ("[step]\n", "it.toml:1: step: expected a list, got {}"),
         ("expect = [1]", "it.toml:1: expect[0]: expected a table, got 1"),
         (

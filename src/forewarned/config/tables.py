@@ -134,9 +134,8 @@ class TableReader:
         field = _tag_field(members[0])
         kind = raw.get(field)
         if not isinstance(kind, str) or kind not in tags:
-            wanted = f"a kind of {any_of(tags)}" if field == "kind" else f"{field} = {any_of(tags)}"
             hint = did_you_mean(kind, tags) if isinstance(kind, str) else ""
-            raise ValueError(f"expected {wanted}, got {shown(kind)}{hint}")
+            raise ValueError(f"expected {field} to be {any_of(tags)}, got {shown(kind)}{hint}")
         return self.table(raw, tags[kind], path)
 
     def _elements(self, raw: object, type_: Any, metas: list[Any], path: KeyPath) -> Any:

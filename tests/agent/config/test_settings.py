@@ -145,7 +145,7 @@ prepare = ["stopp"]
         "3: agent.poll: '1 second' is not a duration: write it like 90s, 14m59s, 7d or PT5M",
         '4: agent.listen: expected HOST:PORT, like 127.0.0.1:8172 or [::1]:8172, or off, got "here"',
         '5: agent.log_level: expected debug, info, warning or error, got "loud"',
-        '6: agent.readiness: expected a kind of directory, kubernetes or forewarned, got "paper"',
+        '6: agent.readiness: expected kind to be directory, kubernetes or forewarned, got "paper"',
         problems(text)[5],
         '13: hooks.stop.argv: expected a list, got "systemctl stop web"',
         "14: hooks.stop.timeout: expected a duration like 90s, got 30",

@@ -205,7 +205,7 @@ async def test_a_canceled_event_never_started(console: ConsoleClient) -> None:
 
     page = text_of(await console.see(f"/events/{event_id}"))
 
-    assert "Started never: it was canceled before" in page
+    assert "Started never: it was canceled first" in page
     assert "Started not yet" not in page
 
 

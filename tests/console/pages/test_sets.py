@@ -258,7 +258,7 @@ async def test_a_set_beyond_those_listed_can_still_be_scaled_by_its_address() ->
         page = await console.see(f"/actions/scale?set={path}")
 
     assert "zebra, now 2" in page
-    assert "The first" in text_of(page)
+    assert "Only the first" in text_of(page)
 
 
 async def test_a_set_can_be_the_first_thing_there_is() -> None:

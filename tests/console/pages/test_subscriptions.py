@@ -130,7 +130,7 @@ async def test_one_of_the_settings_file_is_not_to_be_removed_here(console: Conso
     page = text_of(await console.see("/subscriptions/ops"))
     refused = await console.send("/subscriptions/ops/remove")
 
-    assert "kept by the settings file" in page
+    assert "managed by the settings file" in page
     assert "Remove…" not in page
     assert refused.status_code == 400
     assert "change it there, under [[subscriptions]]" in text_of(refused.text)

@@ -88,9 +88,9 @@ def test_a_shape_is_its_name_or_a_table(tmp_path: Path) -> None:
     [
         (
             {"kind": "webhok", "url": URL},
-            'expected a kind of webhook or apprise, got "webhok"; did',
+            'expected kind to be webhook or apprise, got "webhok"; did',
         ),
-        ({"url": URL}, "expected a kind of webhook or apprise"),
+        ({"url": URL}, "expected kind to be webhook or apprise"),
         ({"kind": "webhook"}, "the field url is missing"),
         ({"kind": "webhook", "url": "ftp://x?hidden"}, "url must start with http:// or https://"),
         ({"kind": "webhook", "url": "https://u:hidden@x/"}, "must not have a user or a password"),

@@ -171,7 +171,8 @@ def import_(*, file: Path | None, config: Path | None, data: str | None, store: 
     """Add the tokens of a principals.toml to the database that nodes share.
 
     FILE is the one in the data directory, unless given. Tokens that are in the database already
-    stay as they are. If one of the same name is another there, nothing is changed.
+    stay as they are. If the database has a different token of the same name,
+    nothing is changed.
     """
     place = place_of(config, data, store)
     if place.database is None:

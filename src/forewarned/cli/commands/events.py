@@ -39,7 +39,7 @@ def vm_option(help: str) -> Callable[[F], F]:
     metavar="SPAN",
     default="1m",
     show_default=True,
-    help="With --watch: how long to try again when the server is gone.",
+    help="With --watch: how long to keep trying to reconnect when the server is gone.",
 )
 @with_session
 def events(

@@ -70,7 +70,8 @@ def add(session: Session, /, *, vm: str | None, method: str | None, **fault: obj
 
     KIND is status (respond with an error), delay, empty (no body), reset (no response at all),
     truncated (half a response), stale (documents stay as they are now), malformed (half a document
-    in a whole response), unknown-fields or unknown-event (documents with what there is not).
+    in a whole response), unknown-fields or unknown-event (documents with made-up
+    fields, or with a made-up event).
     """
     method = None if method is None else method.upper()
     body = given(vm=vm, method=method, **fault)

@@ -29,7 +29,7 @@ def import_() -> None:
 @output_option
 @json_option
 def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
-    """Print a fleet file with the VMs of the libvirts at each URI. Needs no server.
+    """Print a fleet file with the VMs of libvirt at each URI. Needs no server.
 
     Addresses are those that domains and networks configure. VMs for which there is none are in the
     file as comments.
@@ -58,7 +58,7 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
     "--credential-id",
     metavar="ID",
     required=True,
-    help="Of an application credential of a user with the role admin.",
+    help="Id of an application credential of a user with the role admin.",
 )
 @click.option(
     "--secret-file", metavar="FILE", required=True, help="The file with the credential's secret."

@@ -33,8 +33,8 @@ def verify(*, config: Path | None, data: str | None, store: str | None, head: st
     """Verify that history is what was written: nothing edited, removed, inserted or swapped.
 
     Reads the store itself and changes nothing; a server may run meanwhile. Every row is compared
-    with the hash chain that the server keeps. Keep the head that is printed where those who can
-    change the store can't, and give it with --head the next time: then a chain that was shortened
+    with the hash chain that the server keeps. Keep the printed head out of reach of those who
+    can change the store, and give it with --head the next time: then a chain that was shortened
     or written anew is found as well.
 
     Exits with 1 if anything is wrong, and names it.

@@ -55,17 +55,18 @@ def list_hosts(session: Session) -> None:
     "way",
     type=click.Choice(list(_WAYS)),
     default="live-migrate",
-    help="How VMs are moved [default: live-migrate]. They get a Freeze, or a Redeploy.",
+    help="How VMs are moved: live-migrate with a Freeze, cold-move with a Redeploy"
+    " [default: live-migrate].",
 )
 @click.option("--wave", type=click.IntRange(min=1), metavar="N", help="Move N VMs at a time [4].")
 @click.option(
-    "--deadline", type=read_span, metavar="SPAN", help="When the host is to be empty: 6h."
+    "--deadline", type=read_span, metavar="SPAN", help="How soon the host must be empty, like 6h."
 )
 @click.option("--notice", type=read_span, metavar="SPAN", help="More notice than the minimum.")
 @click.option("--short-notice", is_flag=True, help="Allow less than the minimum, on an emulator.")
 @click.option("--dry-run", is_flag=True, help="Say which VMs can't be moved, and do nothing.")
 @click.option(
-    "--yes", is_flag=True, help="Go ahead although some VMs can't be moved, or don't read."
+    "--yes", is_flag=True, help="Go ahead even if VMs can't be moved, or don't read their document."
 )
 @click.option("--wait", is_flag=True, help="Show progress until the host is empty.")
 @click.option("--then", "argv", metavar="COMMAND", help="Wait, then run COMMAND if it is empty.")
@@ -115,7 +116,7 @@ def drain(
 
 @click.command()
 @click.argument("name", metavar="HOST", shell_complete=complete_host)
-@click.option("--wait", is_flag=True, help="Show progress until that is over.")
+@click.option("--wait", is_flag=True, help="Show progress until the drain is over.")
 @with_session
 def status(session: Session, name: str, *, wait: bool) -> None:
     """Show how far the drain of HOST has come, what each VM waits for, and how long it was away."""

@@ -44,7 +44,7 @@ def _read_pause(text: str) -> timedelta:
 @click.option(
     "--anonymous",
     is_flag=True,
-    help="Replace ids of subscriptions and events, and names, by others; always by the same ones.",
+    help="Replace names, and ids of subscriptions and events, each always by the same other one.",
 )
 @click.option(
     "--every",

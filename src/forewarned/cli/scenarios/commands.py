@@ -51,14 +51,14 @@ def check(files: tuple[Path, ...]) -> None:
 @click.option(
     "--vm",
     metavar="NAME",
-    help="The VM whose handler is meant [default: the one that the file names].",
+    help="The VM whose handler is tested [default: the one that the file names].",
 )
 @click.option(
     "--patience",
     type=click.FloatRange(min=0.1, max=100),
     default=1.0,
     metavar="FACTOR",
-    help="Multiply the times that the handler has, for slow machines [default: 1].",
+    help="Multiply how long the handler may take, for slow machines [default: 1].",
 )
 @click.option(
     "--folder",

@@ -25,7 +25,7 @@ from forewarned.storage.errors import CannotOpenError
 def backup(*, target: Path, config: Path | None, data: str | None, store: str | None) -> None:
     """Back up a server's state, while it runs or not.
 
-    DIRECTORY is made. It has the store as of one moment, the server's keys and certificates, and
+    DIRECTORY is created. It has the store as of one moment, the server's keys and certificates, and
     the digests of its tokens, and it is verified before it gets its name. Keep it as safe as the
     data directory. The settings file is not in it. Run this as the server's user, or as root.
 
@@ -69,7 +69,7 @@ def _made(target: Path, place: Place) -> Manifest:
 @store_option
 @json_option
 def restore(*, source: Path, config: Path | None, data: str | None, store: str | None) -> None:
-    """Restore a backup to where there is no store.
+    """Restore a backup, where no store exists yet.
 
     Nothing is overwritten: the data directory must have no store, and the PostgreSQL database no
     tables. Stop the servers first. The next start raises all incarnations, so that no VM mistakes

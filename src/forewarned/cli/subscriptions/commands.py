@@ -39,8 +39,8 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_subscript
 def subscription() -> None:
     """Tell web services, chats and pagers of events.
 
-    A subscription says where messages go, what they look like, and which events they are of. Each
-    message is delivered at least once, those of a scope in order.
+    A subscription says where messages go, what they look like, and which events they are about.
+    Each message is delivered at least once, those of a scope in order.
     """
 
 
@@ -50,7 +50,7 @@ def subscription() -> None:
 @declaring_options
 @with_session
 def add(session: Session, /, *, name: str, url: str | None, **options: Any) -> None:  # see Given
-    """Send messages of events to URL, from now on.
+    """Send messages about events to URL, from now on.
 
     URL is a web service's, https://…, which gets a POST for each message and can verify its
     signature. Or it is one of Apprise's, such as slack://… or mailto://…, for people. Those hold
@@ -73,7 +73,9 @@ def add(session: Session, /, *, name: str, url: str | None, **options: Any) -> N
 @subscription.command()
 @_name
 @click.option("--url", metavar="URL", help="Where messages go from now on, pending ones included.")
-@click.option("--all", "takes_all", is_flag=True, help="Send messages of all events again.")
+@click.option(
+    "--all", "takes_all", is_flag=True, help="Remove the filter: send messages about all events."
+)
 @declaring_options
 @with_session
 def change(
@@ -85,7 +87,7 @@ def change(
     takes_all: bool,
     **options: Any,  # see Given
 ) -> None:
-    """Change where messages go, what they look like, or which events they are of.
+    """Change where messages go, what they look like, or which events they are about.
 
     What you don't name stays. Options that choose events replace those from before.
     """
@@ -163,7 +165,7 @@ def deliveries(session: Session, /, name: str, **query: str | int | None) -> Non
 def test(session: Session, name: str) -> None:
     """Send a test message now, and say whether it was delivered.
 
-    It is of an event that there is not, and receivers see that: its description says so.
+    It is about a made-up event, and its description tells receivers so.
     """
     # The server waits for a target, half a minute at most, longer than other answers take.
     answer = session.control.post(f"{_path(name)}/test", timeout=WATCHING)
@@ -190,7 +192,7 @@ def pause(session: Session, name: str) -> None:
 @_name
 @with_session
 def resume(session: Session, name: str) -> None:
-    """Deliver again, what was kept first."""
+    """Resume delivering, starting with the messages that were kept."""
     answer = session.control.post(f"{_path(name)}/resume")
     session.show(answer, lambda: state_page(answer.read(ShownSubscription)))
 
@@ -207,7 +209,7 @@ def resume(session: Session, name: str) -> None:
 )
 @with_session
 def redeliver(session: Session, name: str, *, numbers: tuple[int, ...]) -> None:
-    """Try again now what was given up, and what waits for its next attempt."""
+    """Retry now the messages that were given up or wait for their next attempt."""
     answer = session.control.post(f"{_path(name)}/redeliver", {"numbers": list(numbers)})
     session.show(
         answer,
@@ -222,7 +224,7 @@ def rotate(session: Session, name: str) -> None:
     """Make a new secret for a web service, and print it. It is shown only once.
 
     Messages are signed with the new secret and with the one before, so that receivers can change
-    over. The next rotation ends the one before.
+    over. The next rotation retires the older secret.
     """
     answer = session.control.post(f"{_path(name)}/rotate")
     session.show(answer, lambda: rotated_page(answer.read(AddedSubscription)))
@@ -230,7 +232,9 @@ def rotate(session: Session, name: str) -> None:
 
 @subscription.command()
 @_name
-@click.option("--yes", is_flag=True, help="Also if messages are still to be delivered.")
+@click.option(
+    "--yes", is_flag=True, help="Remove it even if messages are undelivered, without asking."
+)
 @with_session
 def remove(session: Session, name: str, *, yes: bool) -> None:
     """Remove a subscription, with the messages that were not delivered to it."""

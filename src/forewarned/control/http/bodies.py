@@ -62,7 +62,7 @@ def form_fields(raw: bytes, *, most: int) -> list[tuple[str, str]]:
             raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=most
         )
     except ValueError:
-        raise BadRequestError("it is not a form") from None
+        raise BadRequestError("the form or query can't be read") from None
 
 
 def address(request: Request) -> str:

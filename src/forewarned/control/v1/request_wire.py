@@ -189,7 +189,7 @@ class EventQuery(Ask, frozen=True):
         if self.timeout is None:
             return _USUAL_WAIT
         if self.wait is None:
-            raise BadRequestError("timeout requires wait", field="timeout")
+            raise BadRequestError("'timeout' can only be given with 'wait'", field="timeout")
         return min(self.timeout.length, _LONGEST_WAIT)
 
 

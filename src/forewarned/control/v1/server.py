@@ -133,7 +133,7 @@ async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Cl
     if by is not None and to is None:
         return views.clock(await services.use_cases.clock_control.step(by.length))
     if to is None or by is not None:
-        raise BadRequestError("give either by or to", field="by")
+        raise BadRequestError("give either 'by' or 'to', and not both", field="by")
     length = to - services.use_cases.clock_control.show().now
     try:
         return views.clock(await services.use_cases.clock_control.step(length))

@@ -157,7 +157,7 @@ class Conversation:
             self._answer(response, request)
 
     def _observe(self, request: RoutedRequest, status: int | None) -> None:
-        # One that came before anybody watched is not told of: nobody kept what it was.
+        # One that came before anybody watched is not told of: its headers and body were not kept.
         is_kept = request.raw is not None or isinstance(request.operation, Refusal)
         if is_kept and self._context.requests.is_active:
             caller = self._context.identity.caller(self._connection, request.vm)

@@ -144,7 +144,7 @@ class ShapeTable(Struct, frozen=True, kw_only=True):
     content_type: str | None = None
     """What the text is, for `template`."""
     every_scope: bool = False
-    """Whether `event-grid` has events of scopes, too, whose policy does not ask for that."""
+    """Whether `event-grid` also has events of scopes whose policy does not ask for it."""
 
     def __post_init__(self) -> None:
         if self.kind is not ShapeName.TEMPLATE:

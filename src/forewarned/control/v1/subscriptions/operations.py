@@ -14,7 +14,7 @@ from forewarned.service.subscriptions.targets import Webhook
 async def add_subscription(
     services: Services, asked: Asked[requests.AddSubscription, Nothing]
 ) -> wire.AddedSubscription:
-    """Send messages of events to a target, from now on."""
+    """Send messages about events to a target, from now on."""
     # In a thread, here and below: to compile and try a template takes too long for the event loop.
     wanted = await asyncio.to_thread(asked.body.declared)
     added = await _of(services).add(wanted, by=asked.by)
@@ -82,7 +82,7 @@ async def pause_subscription(
 async def resume_subscription(
     services: Services, asked: Asked[Nothing, Nothing]
 ) -> wire.ShownSubscription:
-    """Deliver again, what was kept first."""
+    """Resume delivering, starting with the messages that were kept."""
     name = asked.path["name"]
     await _of(services).resume(name, by=asked.by)
     return wire.shown(await _of(services).show(name))
@@ -108,7 +108,7 @@ async def test_subscription(services: Services, asked: Asked[Nothing, Nothing]) 
 async def redeliver(
     services: Services, asked: Asked[requests.Redeliver, Nothing]
 ) -> wire.Redelivered:
-    """Try again now what was given up, and what waits for its next attempt."""
+    """Retry now the messages that were given up or wait for their next attempt."""
     name, numbers = asked.path["name"], asked.body.numbers
     return wire.Redelivered(messages=await _of(services).redeliver(name, numbers, by=asked.by))
 
