@@ -8,7 +8,7 @@ from tests.browser.conftest import OpenWindow
 from tests.effort import amount
 from tests.end_to_end.server_process import Server
 
-COUNT = amount(40, 100)
+COUNT = amount(20, 100)
 BREATH = 0.25
 """Seconds, at least, between two fetches of a window."""
 
