@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -105,11 +104,11 @@ class Window:
         """From now on, there is none yet; `seen_at` tells when there was one."""
         self._ask(_WATCH, [selector, LONGEST_WAIT])
 
-    def seen_at(self) -> datetime:
-        """By the system's clock, which is every process's of this machine."""
+    def seen_at(self) -> float:
+        """Seconds of the system's clock, which is every process's of this machine."""
         if (seen := self._ask("window.seenAt")) is None:
             raise BrokenExchangeError(f"{self._page.url} does not show what was watched for")
-        return datetime.fromtimestamp(seen / 1e3, UTC)
+        return float(seen) / 1e3
 
     def fetches(self) -> list[float]:
         """Milliseconds that each fetch of the page by its own script took, from ask to end."""

@@ -1,5 +1,6 @@
 """C10: how long after a change at one node a person sees it at another, in a real browser."""
 
+import time
 from collections.abc import Collection, Iterator
 from typing import Final
 
@@ -8,7 +9,6 @@ from benchmarks.bench import Bench
 from benchmarks.console.windows import Window, chromium
 from benchmarks.figures import Line, Spread, at_most, measured, percentile
 from benchmarks.product import PROBE, Product
-from forewarned.clock import wall_clock
 
 A_ROUND: Final = 10
 CALM: Final = 1.0
@@ -49,10 +49,10 @@ def _seen(node: Product, window: Window) -> float:
     """Milliseconds from the answer until the window shows the event, by the system's clock."""
     window.watch_for("#timeline .bar.status-Scheduled")
     [event] = node.schedule([PROBE], type="Freeze", notice="50m")
-    answered_at = wall_clock()
+    answered_at = time.time()  # noqa: TID251  # the clock that the window tells by
     seen_at = window.seen_at()
     usage.wait(CALM)
     node.call("POST", f"/v1/events/{event['event_id']}/cancel")
     usage.wait(CALM)
     # A person may see it before the operator is answered.
-    return max(0.0, (seen_at - answered_at).total_seconds() * 1e3)
+    return max(0.0, (seen_at - answered_at) * 1e3)

@@ -69,7 +69,9 @@ def list_hosts(session: Session) -> None:
     "--yes", is_flag=True, help="Go ahead even if VMs can't be moved, or don't read their document."
 )
 @click.option("--wait", is_flag=True, help="Show progress until the host is empty.")
-@click.option("--then", "argv", metavar="COMMAND", help="Wait, then run COMMAND if it is empty.")
+@click.option(
+    "--then", "argv", metavar="COMMAND", help="Wait, then run COMMAND if the host is empty."
+)
 @with_session
 def drain(
     session: Session,
@@ -138,7 +140,7 @@ def status(session: Session, name: str, *, wait: bool) -> None:
     "--return",
     "returns",
     is_flag=True,
-    help="Move the VMs that it has moved back to HOST, each with notice.",
+    help="Move the VMs that were moved away back to HOST, each with notice.",
 )
 @with_session
 def undrain(session: Session, name: str, *, returns: bool) -> None:
@@ -245,7 +247,7 @@ def _page(found: ShownDrain) -> Iterator[RenderableType]:
 
 def _headline(found: ShownDrain) -> str:
     if found.state is DrainState.EMPTY:
-        line = f"{found.host} is empty since {_clock(found.since)}"
+        line = f"{found.host} has been empty since {_clock(found.since)}"
         return f"{line}, {found.reason}" if found.reason else line
     line = f"{found.host}: {found.state}"
     if found.dry_run:

@@ -36,7 +36,7 @@ def list_sources(session: Session) -> None:
 @click.argument("name", metavar="NAME")
 @with_session
 def forget(session: Session, *, name: str) -> None:
-    """Forget the source NAME, which is no longer listed.
+    """Forget the source NAME, which no longer reports.
 
     One that still reports is refused. Its VMs stay in the fleet. From then on 'fleet apply --prune'
     removes those that its file does not name.

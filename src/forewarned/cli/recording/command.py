@@ -44,7 +44,7 @@ def _read_pause(text: str) -> timedelta:
 @click.option(
     "--anonymous",
     is_flag=True,
-    help="Replace names, and ids of subscriptions and events, each always by the same other one.",
+    help="Replace names, and ids of subscriptions, events and VMs, each by the same stand-in.",
 )
 @click.option(
     "--every",

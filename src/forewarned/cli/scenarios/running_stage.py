@@ -251,7 +251,7 @@ def _refuse_settings(service: Service) -> None:
     wanted = [name for name, value in named.items() if value]
     if wanted:
         raise StageError(
-            f"the scenario sets {', '.join(wanted)}, which a running emulator has from its start"
+            f"the scenario sets {', '.join(wanted)}, which can only be set when an emulator starts"
         )
 
 

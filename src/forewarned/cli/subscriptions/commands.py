@@ -102,7 +102,7 @@ def change(
         filter={} if takes_all else wanted or None,
     )
     if not body or (takes_all and wanted):
-        why = "name what to change" if not body else "--all goes without options that choose events"
+        why = "name what to change" if not body else "--all and options that choose events conflict"
         raise UsageError(why, "See 'forewarned subscription change --help'.", code="nothing_given")
     answer = session.control.patch(_path(name), body)
     session.show(answer, lambda: added_page(answer.read(AddedSubscription), verb="changed"))
@@ -256,7 +256,7 @@ def _confirm_removal(session: Session, name: str) -> None:
             "--yes removes them with the subscription.",
             code="messages_left",
         )
-    click.confirm(f"There are {what}. Remove them with it?", abort=True)
+    click.confirm(f"{what}. Remove the subscription all the same?", abort=True)
 
 
 def _path(name: str) -> str:

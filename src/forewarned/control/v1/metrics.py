@@ -85,7 +85,7 @@ class Metrics:
         self._silent = gauge(
             "forewarned_source_silent_hosts", "Hosts that a listing lacks.", ["source"]
         )
-        self._scopes = gauge("forewarned_scopes", "Scopes on the Board.")
+        self._scopes = gauge("forewarned_scopes", "Scopes.")
         self._age = gauge(
             "forewarned_newest_change_age_seconds",
             "Time since the newest change, by the server's clock; 0 before the first.",

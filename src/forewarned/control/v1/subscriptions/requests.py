@@ -30,7 +30,7 @@ class WebhookTarget(Ask, frozen=True, tag_field="kind", tag="webhook"):
     url: Text
     secrets: Annotated[
         tuple[Text, ...],
-        about("what messages are signed with, the newest first; without any one is made"),
+        about("what messages are signed with, the newest first; if none is given, one is made"),
     ] = ()
     ca: Annotated[
         str, about("the certificates that sign the service's own, as PEM, if not well known")
