@@ -49,9 +49,25 @@ PUBLISHING: Final = (
     Mutant(
         name="scope-out-of-order-at-once",
         file="storage/sqlite/fan_out.py",
-        old="THEN NULL ELSE ?4 END)",
-        new="THEN ?4 ELSE ?4 END)",
+        old="            preceded.add(key)\n",
+        new="",
         breaks="Decision 0048: a message is delivered while the one before it is under way",
+        tests=(_FAN_OUT,),
+    ),
+    Mutant(
+        name="overtaken-in-a-later-commit",
+        file="storage/sqlite/fan_out.py",
+        old="preceded = set(map(tuple, connection.execute(_PENDING, (to_json(list(keys)),))))",
+        new="preceded: set[object] = set()",
+        breaks="Decision 0048: a message is delivered while one of an earlier commit is under way",
+        tests=(_FAN_OUT,),
+    ),
+    Mutant(
+        name="where-a-vm-was-before",
+        file="storage/sqlite/group_commit.py",
+        old="        if moves_vms:\n            self._places.forget()\n",
+        new="",
+        breaks="a message says where its VM was before it was moved",
         tests=(_FAN_OUT,),
     ),
     Mutant(

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from operator import methodcaller
 
 import pytest
 
+from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventType
 from forewarned.core.transitions import Approved, Transition
-from forewarned.service.ports import Store, Transaction
+from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.service.records import Commit
 from forewarned.service.subscriptions.model import (
     Filter,
@@ -17,11 +19,14 @@ from forewarned.service.subscriptions.model import (
     Subscription,
     SubscriptionState,
 )
+from forewarned.storage.diff import fold
 from forewarned.storage.sqlite import fan_out
-from tests.builders import NOON, a_scope
+from forewarned.storage.sqlite.database import SqliteDatabase
+from tests.builders import NOON, a_binding, a_profile, a_resource, a_scope
 from tests.service.subscriptions.messages import a_subscription
 from tests.storage.conftest import OpenSqlite
 from tests.storage.publishing_calls import EVENT, SCHEDULED, count, listed, put, take
+from tests.storage.sqlite.connections import connection_of
 from tests.storage.sqlite.test_group_commit import fail_after
 from tests.storage.sqlite.test_write_buffer import in_one_group
 from tests.storage.store_calls import keep, save, save_in
@@ -203,6 +208,59 @@ async def test_the_publisher_is_told_of_what_is_in_the_outbox(
         assert (many.is_for_publisher, await count(store, "outbox")) == (True, 2)
 
 
+async def test_a_message_says_where_its_vm_is_now(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"))
+
+        for location in ("westeurope", "northeurope", ""):
+            await store.transact(partial(bind_in, location=location))
+            await approve(store)
+            await approve(store)
+
+        places = [each.message.location for each in await listed(store)]
+        assert places == [*2 * ["westeurope"], *2 * ["northeurope"], *2 * [""]]
+
+
+async def test_a_place_that_was_never_committed_is_forgotten(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"))
+        await store.transact(bind_in)
+
+        await in_one_group(
+            store, fail_after(partial(bind_in, location="northeurope")), send_approved
+        )
+        await approve(store)
+
+        assert [each.message.location for each in await listed(store)] == 2 * ["westeurope"]
+
+
+async def test_places_are_looked_up_once_and_kept_up_to_a_limit(sqlite: OpenSqlite) -> None:
+    vms = [ResourceName(f"VM{number}") for number in range(4)]
+    async with sqlite() as store:
+        await keep(store, a_scope(resources=[a_resource(name) for name in vms]))
+        await store.transact(partial(bind_each, vms=vms))
+        await store.read(partial(look_up_in_turns, vms=vms))
+
+
+@pytest.mark.parametrize("many", [1, 3, 4, 15, 16, 17, 39])
+async def test_messages_are_written_in_order_however_many_there_are(
+    sqlite: OpenSqlite, many: int
+) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"), a_subscription("chat"))
+        facts = [replace(APPROVED, at=NOON + timedelta(seconds=at)) for at in range(many)]
+
+        await approve(store, facts=facts)
+
+        for name in ("chat", "ops"):
+            queued = [each for each in await listed(store) if each.subscription == name]
+            assert [each.message.at for each in queued] == [fact.at for fact in facts]
+            assert [each.due_at for each in queued] == [NOON, *[None] * (many - 1)]
+
+
 async def approve(store: Store, *, facts: Sequence[Transition] = (APPROVED,)) -> Commit:
     _, commit = await store.transact(partial(send, facts=facts))
     return commit
@@ -215,3 +273,24 @@ def send_approved(tx: Transaction) -> None:
 def send(tx: Transaction, facts: Sequence[Transition]) -> None:
     scope = tx.load(a_scope().id)
     save_in(tx, replace(scope, incarnation=scope.incarnation + 1), *facts)
+
+
+def bind_in(tx: Transaction, *, location: str = "westeurope") -> None:
+    tx.bind(a_binding(profile=a_profile(location=location)))
+
+
+def bind_each(tx: Transaction, *, vms: Sequence[ResourceName]) -> None:
+    for number, name in enumerate(vms):
+        tx.bind(a_binding(name, address=f"10.0.0.{number}"))
+
+
+def look_up_in_turns(snapshot: Snapshot, *, vms: Sequence[ResourceName]) -> None:
+    connection = connection_of(snapshot)
+    database, places = SqliteDatabase(connection), fan_out.PlaceCache(limit=3)
+    asked: list[str] = []
+    connection.set_trace_callback(asked.append)
+    for wanted, questions in [(vms[:2], 1), (vms[:2], 1), (vms[1:3], 2), (vms[2:], 3)]:
+        found = places.find(database, wanted)
+        assert [found[fold(name)].location for name in wanted] == 2 * ["westeurope"]
+        assert (len(found) <= 3, len(asked)) == (True, questions)
+    connection.set_trace_callback(None)

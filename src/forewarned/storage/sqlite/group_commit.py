@@ -55,6 +55,7 @@ class GroupCommitter:
         self._actuator_of = actuator_of
         self._cache = cache
         self._first_vm = FirstVm()
+        self._places = fan_out.PlaceCache()
         self.incarnation_offset = 0
         """How far above 0 a new scope's incarnations begin."""
         self.committed: Callable[[int], None] | None = None
@@ -71,6 +72,7 @@ class GroupCommitter:
             roll_back(connection)
             self._cache.forget()
             self._first_vm.forget()
+            self._places.forget()
             self._subscriptions = None
             # Refused calls too: the reason may have been a change that is now undone.
             for call in group:
@@ -103,14 +105,21 @@ class GroupCommitter:
         snapshot = SqliteSnapshot(database, self._clock.now())
         if any(transaction.has_subscribed for transaction in transactions):
             self._subscriptions = snapshot.subscriptions()
+        moves_vms = any(transaction.moves_vms for transaction in transactions)
+        if moves_vms:
+            self._places.forget()
         messages = [each for transaction in transactions for each in transaction.messages]
         has_published = bool(messages) and fan_out.write(
-            connection, messages, self._subscriptions, now=self._wall_clock()
+            connection,
+            messages,
+            self._subscriptions,
+            places=self._places,
+            now=self._wall_clock(),
         )
         next_wake = snapshot.next_wake()
         last = snapshot.last_change()
         first_vm = None
-        if any(transaction.moves_vms for transaction in transactions):
+        if moves_vms:
             joined = {scope_id for each in transactions for scope_id in each.joined}
             first_vm = self._first_vm.find(snapshot, joined)
         row = last
