@@ -42,10 +42,14 @@ def _cost(bench: Bench, databases: Databases) -> Iterator[Line]:
     with (
         databases.serving("polls", fleet, names=("a",), prefix=bench.cores.serving) as [node],
         bench.serving("polls-sqlite", fleet, *nodes.SERVICE) as server,
+        bench.serving("polls-sqlite-twin", fleet, *nodes.SERVICE) as second,
     ):
         shared = Subject("PostgreSQL", node.pids, node.metadata)
         own = Subject("SQLite", server.pids, server.metadata)
-        unpolled = {each.name: idle(each, IDLE) for each in (shared, own)}
+        # Two processes that run the same code differ as well, by where their memory happens to be.
+        twin = Subject("another on SQLite", second.pids, second.metadata)
+        subjects = [shared, own, twin]
+        unpolled = {each.name: idle(each, IDLE) for each in subjects}
         yield measured(
             "C4",
             "processor time of a node that no VM polls, for following its database",
@@ -54,7 +58,7 @@ def _cost(bench: Bench, databases: Databases) -> Iterator[Line]:
         )
         for headers, where in ((KEPT, "keep-alive poll"), (ANEW, "poll on a new connection")):
             spent = partial(cost, load=partial(burst, bench, headers), idle=unpolled)
-            costs = alternate([shared, own], bench.rounds, spent)
+            costs = alternate(subjects, bench.rounds, spent)
             medians = {name: Spread.of(each).median for name, each in costs.items()}
             yield measured(
                 "C4",
@@ -63,6 +67,12 @@ def _cost(bench: Bench, databases: Databases) -> Iterator[Line]:
                 unit="×",
                 goal=at_most(1.02),
                 note=", ".join(f"{name} {each:.1f} µs" for name, each in medians.items()),
+            )
+            yield measured(
+                "C4",
+                f"processor time of a {where}, on SQLite ÷ on another SQLite",
+                ratios(costs[twin.name], costs[own.name]),
+                unit="×",
             )
 
 
