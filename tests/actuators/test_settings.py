@@ -146,7 +146,7 @@ def test_mistakes_in_sources_say_what_to_do(tmp_path: Path) -> None:
     found = mistakes(tmp_path, f'{LISTED}{text}[[sources]]\nactuator = "ticket"\nevery = "1s"\n')
 
     assert [each.partition(": ")[2] for each in found] == [
-        "sources[1].actuator: another of the sources lists scripts already",
+        "sources[1].actuator: another [[sources]] table already names scripts",
         "sources[2].actuator: there is no [actuators.script] in this file; did you mean scripts?",
         "sources[3].actuator: this actuator's driver can't list VMs: declare them in a fleet file",
         "sources[4].actuator: this actuator runs on another machine: give [[sources]] in the file there",

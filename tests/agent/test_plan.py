@@ -188,7 +188,8 @@ def test_a_hook_that_was_cut_short_is_not_run_again_and_the_record_says_so() -> 
 
     outcome = journey.progress.outcomes[Turn(PREPARE, "drain")]
     assert outcome == HookOutcome(
-        verdict=Verdict.INTERRUPTED, detail="the agent ended while it ran, and won't run it again"
+        verdict=Verdict.INTERRUPTED,
+        detail="the agent stopped while this hook was running, and won't run it again",
     )
     assert wait == Wait(why="NotBefore: step 'drain' is required and was interrupted")
 

@@ -125,10 +125,10 @@ def test_a_drain_goes_on_past_a_guest_whose_migration_fails_and_says_why(
     assert (drain["state"], drain["reason"]) == ("Stuck", "can't be moved: web")
     assert (rows["db"]["state"], service.lab.host_of("db")) == ("Moved", other)
     assert (rows["web"]["state"], rows["web"]["tries"]) == ("Blocked", 3)
-    assert "3 events have failed, the last: not carried out: libvirt of " in rows["web"]["reason"]
+    assert "3 events have failed, the last: not carried out: libvirt on " in rows["web"]["reason"]
     assert service.lab.host_of("web") == here
     assert service.guests["web"].serial.boots() == boots
-    assert "ended before the work was done: not carried out: libvirt of " in explained["why"]
+    assert "ended before the work was done: not carried out: libvirt on " in explained["why"]
     assert 'forewarned_drains{state="Stuck"} 1.0' in numbers
     assert 'forewarned_events_not_carried_out_total{type="Freeze"}' in numbers
 

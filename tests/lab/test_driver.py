@@ -100,7 +100,7 @@ async def test_a_migration_that_fails_leaves_the_guest_running(
 
     async with the_lab.driver(memory=NOWHERE) as misled:
         await misled.mark(vm, key)
-        with pytest.raises(RefusedError, match="libvirt of hv-"):
+        with pytest.raises(RefusedError, match="libvirt on hv-"):
             await misled.act(an_action("live-migrate"), vm, key, ignore)
     after = await driver.observe(vm)
     await asyncio.to_thread(guest.serial.wait_for, "poll", since=heard)

@@ -89,7 +89,7 @@ def test_a_migration_that_fails_ends_the_event_with_its_cause(service: Service) 
 
     assert service.host("web") == service.lab.host_of("web") == source
     assert serial.boots() == boots
-    assert "not carried out: libvirt of " in service.history(freeze)
+    assert "not carried out: libvirt on " in service.history(freeze)
 
 
 @contextlib.contextmanager

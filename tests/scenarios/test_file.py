@@ -154,7 +154,10 @@ at_least = "2020"
     [
         ("x = ", "it.toml:1: Invalid value"),
         ('fleet = []\nname = "a"\ntitle = "b"', "it.toml:1: fleet: the fleet has no VMs"),
-        ('name = "a"\ntitle = "b"\nexpect = []', "it.toml:3: expect: a scenario expects something"),
+        (
+            'name = "a"\ntitle = "b"\nexpect = []',
+            "it.toml:3: expect: the scenario has no [[expect]]: add at least one",
+        ),
         ("step = 1", "it.toml:1: step: expected a list, got 1"),
         ("[[step]]\ndo = 1", "it.toml:1: step[0]: expected do to be schedule"),
         ("[step]\n", "it.toml:1: step: expected a list, got {}"),

@@ -80,7 +80,7 @@ async def test_a_position_that_this_store_has_not_come_to_is_refused(store: Stor
     identity = upto.partition(".")[0]
     ahead = f"{identity}.9999999999:9999999999:" if ":" in upto else f"{identity}.9999999999"
 
-    with pytest.raises(UnknownPositionError, match="has not come so far"):
+    with pytest.raises(UnknownPositionError, match="has not reached that id"):
         await between(store, ahead, upto)
 
 

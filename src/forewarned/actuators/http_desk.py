@@ -181,7 +181,7 @@ class HttpDesk:
         try:
             claims = msgspec.json.decode(answer.content, type=_Claims)
         except msgspec.MsgspecError as error:
-            raise DeskUnavailableError(f"its response can't be read: {error}") from error
+            raise self._unreadable(error) from error
         return [_assignment(claimed) for claimed in claims.tasks]
 
     async def renew(self, task: TaskRef, progress: str = "") -> None:
@@ -221,7 +221,7 @@ class HttpDesk:
         try:
             return msgspec.json.decode(answer.content, type=_Questions)
         except msgspec.MsgspecError as error:
-            raise DeskUnavailableError(f"its response can't be read: {error}") from error
+            raise self._unreadable(error) from error
 
     async def answer_survey(self, host: str, vm: Vm, verdict: Verdict) -> None:
         told = {"vm": vm.name, "possible": verdict.possible, "reason": verdict.reason}
@@ -240,7 +240,7 @@ class HttpDesk:
         try:
             return msgspec.json.decode(answer.content, type=_ListingBegins).began_at
         except msgspec.MsgspecError as error:
-            raise DeskUnavailableError(f"its response can't be read: {error}") from error
+            raise self._unreadable(error) from error
 
     async def report_listing(
         self, source: SourceTable, listing: Listing, *, began_at: datetime
@@ -272,7 +272,7 @@ class HttpDesk:
         try:
             return msgspec.json.decode(answer.content, type=_SourceChanges)
         except msgspec.MsgspecError as error:
-            raise DeskUnavailableError(f"its response can't be read: {error}") from error
+            raise self._unreadable(error) from error
 
     async def _answer(self, host: str, what: str, told: dict[str, object]) -> None:
         answer = await self._post(f"/v1/hosts/{quote(host, safe='')}/drain/{what}", told)
@@ -311,6 +311,9 @@ class HttpDesk:
             raise self._unreachable(error) from error
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
+
+    def _unreadable(self, error: Exception) -> DeskUnavailableError:
+        return DeskUnavailableError(f"the response of {self._server.url} can't be read: {error}")
 
     def _unreachable(self, error: Exception) -> DeskUnavailableError:
         why = str(error) or type(error).__name__

@@ -92,7 +92,7 @@ def _sources(
             near = did_you_mean(source.actuator, known)
             reader.refuse(path, f"there is no [actuators.{source.actuator}] in this file{near}")
         elif source.actuator in seen:
-            reader.refuse(path, f"another of the sources lists {source.actuator} already")
+            reader.refuse(path, f"another [[sources]] table already names {source.actuator}")
         elif table is not None and (why := table.why_unlisted()) is not None:
             reader.refuse(path, why)
         else:

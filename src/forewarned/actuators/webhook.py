@@ -199,7 +199,9 @@ class WebhookDriver:
         try:
             return base64.b64decode(text.removeprefix(PREFIX), validate=True)
         except ValueError as error:
-            raise TargetError(f"after {PREFIX}, {self._secret_file} must be base64") from error
+            raise TargetError(
+                f"in {self._secret_file}, what follows {PREFIX} must be base64"
+            ) from error
 
 
 def _message(action: Action, vm: Vm, key: str, *, at: datetime) -> bytes:

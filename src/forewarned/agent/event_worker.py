@@ -161,7 +161,10 @@ class EventWorker:
         turn = action.turn
         other = self._held_back_by(turn)
         if other is not None:
-            await self._wait(f"event {other} to end: it needs what {turn.step!r} would put back")
+            await self._wait(
+                f"event {other} to end: that event still needs what undoing {turn.step!r} would"
+                " revert"
+            )
             return
         # Every worker in the same order, so that no two wait for each other.
         touched = sorted(touched_by(turn.step, self._context.targets))

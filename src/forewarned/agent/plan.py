@@ -245,7 +245,8 @@ def _skipped(why: str) -> HookOutcome:
 
 def _cut_short() -> HookOutcome:
     return HookOutcome(
-        verdict=Verdict.INTERRUPTED, detail="the agent ended while it ran, and won't run it again"
+        verdict=Verdict.INTERRUPTED,
+        detail="the agent stopped while this hook was running, and won't run it again",
     )
 
 

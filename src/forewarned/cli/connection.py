@@ -147,7 +147,8 @@ class Control:
                 yield from response.iter_bytes()
             except (httpx2.RemoteProtocolError, httpx2.ReadError) as error:
                 raise ServerFailedError(
-                    f"the server at {self.address} broke off before the end",
+                    f"the server at {self.address} closed the connection before its response was"
+                    " complete",
                     "Its log says why. Try again.",
                     code="broken_off",
                 ) from error

@@ -84,7 +84,7 @@ class _References:
         if self._fleet == []:
             yield Mistake(path=("fleet",), why="the fleet has no VMs")
         if not self._has_expectations:
-            yield Mistake(path=("expect",), why="a scenario expects something")
+            yield Mistake(path=("expect",), why="the scenario has no [[expect]]: add at least one")
         yield from _twice("VM", self._fleet or ())
         yield from _twice("step", self._steps)
         yield from self._unknown_vm({"vm": self._vm}, (), "vm")

@@ -46,7 +46,7 @@ def prepare_private(folder: Path) -> None:
     if found.st_mode & _OTHERS:
         folder.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
         _log.warning(
-            "other users could read the data directory; closed it",
+            "other users could read the data directory; removed their access",
             extra={"folder": str(folder), "mode_before": f"{stat.S_IMODE(found.st_mode):04o}"},
         )
     _close_files(folder)
@@ -98,7 +98,7 @@ def _close_files(folder: Path) -> None:
     closed = [path.name for path in _private_files(folder) if _close(path)]
     if closed:
         _log.warning(
-            "other users could read files of this server; closed them",
+            "other users could read files of this server; removed their access",
             extra={"folder": str(folder), "files": " ".join(sorted(closed))},
         )
 

@@ -267,7 +267,7 @@ async def test_a_vm_that_has_to_be_moved_to_a_host_is_moved_to_no_other(
     assert there.target == "hv-b"
     assert not here.possible
     assert not nowhere.possible
-    assert nowhere.reason.startswith("no host can take the VM: libvirt of hv-z: ")
+    assert nowhere.reason.startswith("no host can take the VM: libvirt on hv-z: ")
 
 
 async def test_a_host_is_listed_for_a_drain(driver: Driver) -> None:
@@ -306,7 +306,7 @@ async def test_an_unreachable_host_is_told_from_a_refusal(open_driver: OpenDrive
     uri = "qemu+unix:///system?socket=/nonexistent/libvirt-sock"
 
     async with open_driver(uri=uri) as driver:
-        with pytest.raises(DriverError, match="libvirt of hv-a: ") as failure:
+        with pytest.raises(DriverError, match="libvirt on hv-a: ") as failure:
             await driver.act(an_action("reset"), VM, KEY, ignore)
 
     assert isinstance(failure.value, TryLaterError)

@@ -60,5 +60,5 @@ def test_an_export_that_breaks_off_leaves_no_file(served: Served, tmp_path: Path
     store.reads_left, store.is_down = None, False
 
     assert refused.exit_code == 4
-    assert "broke off before the end" in refused.stderr
+    assert "closed the connection before its response was complete" in refused.stderr
     assert list(tmp_path.iterdir()) == []

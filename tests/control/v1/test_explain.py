@@ -47,7 +47,7 @@ async def test_f17_an_event_that_came_back_with_a_backup_says_so(control: Contro
 
     assert said["why"] == (
         "it has not been approved yet; the store was restored from a backup at 2026-01-05 12:00:00"
-        " UTC, so the event's history between the backup and then is lost"
+        " UTC, so the event's history between the backup and the restore is lost"
     )
     assert said_of_later["why"] == "it has not been approved yet"
 
@@ -69,7 +69,8 @@ async def test_an_approved_terminate_names_those_that_hold_it_back(control: Cont
         )
     ]
     assert said["why"] == (
-        "approved by control, but 1 Terminate of its scope that is due no later is not approved yet"
+        "approved by control, but 1 Terminate of its scope, due at the same time or earlier, is not"
+        " approved yet"
     )
 
 

@@ -259,7 +259,7 @@ async def test_a_host_is_empty_once_the_platform_lists_nothing_there(rack: Cloud
 
     assert verifying is DrainState.VERIFYING
     assert with_one.state is DrainState.VERIFYING
-    assert with_one.reason == "not moved, as the platform has it: unknown-vm"
+    assert with_one.reason == "still on the host according to the platform: unknown-vm"
     assert await rack.state() is DrainState.EMPTY
     assert (await rack.destinations()).cordoned == {A}
 
@@ -408,7 +408,9 @@ async def test_after_its_deadline_a_drain_is_stuck_until_the_rest_has_moved(rack
     moved = await rack.state()
 
     assert stuck.state is DrainState.STUCK
-    assert stuck.reason == "the deadline is over, and still here: api, db-0, web"
+    assert stuck.reason == (
+        "the deadline has passed, and these VMs have not been moved: api, db-0, web"
+    )
     assert moved is DrainState.VERIFYING
 
 

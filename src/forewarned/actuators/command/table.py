@@ -71,7 +71,9 @@ class CommandTable(ActuatorTable, frozen=True, kw_only=True):
 
     @override
     def why_unlisted(self) -> str | None:
-        return None if self.listing else "give the actuator a program that lists VMs: listing"
+        if self.listing:
+            return None
+        return "set listing in the actuator's table: the program that lists its VMs"
 
     @override
     def procedures(self) -> Mapping[EventType, Procedure]:

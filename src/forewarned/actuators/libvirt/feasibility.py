@@ -13,7 +13,7 @@ def objection(
         case Word.LIVE_MIGRATE if power is not Power.RUNNING:
             return f"it is {power}, and only a running VM can be migrated live"
         case Word.LIVE_MIGRATE if definition.host_devices:
-            return "it has devices of its host, which can't be migrated"
+            return "it uses devices of its host (passthrough), so it can't be migrated live"
         case Word.ACPI if definition.on_reboot != "restart":
             return f"its on_reboot is {definition.on_reboot}, so a reboot would not start it again"
         case Word.ACPI | Word.RESET | Word.HOLD | Word.SHUTDOWN if power is not Power.RUNNING:

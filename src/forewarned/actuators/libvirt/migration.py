@@ -31,7 +31,7 @@ class Routes:
     """How hosts reach each other. `{target}` stands for the name of the host to move to."""
 
     peer: str
-    """The URI at which libvirt of one host reaches that of another."""
+    """The URI at which libvirt on one host reaches that of another."""
     memory: str | None = None
     """The URI at which a host receives VMs' memory; None leaves it to libvirt."""
 

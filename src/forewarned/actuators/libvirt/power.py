@@ -53,7 +53,7 @@ async def press_for_reboot(located: LocatedVm) -> None:
         while not rebooted.is_set():
             if not connection.isAlive():
                 raise DriverError(
-                    f"the connection to libvirt of {located.host.name} broke while"
+                    f"the connection to libvirt on {located.host.name} broke while"
                     f" {located.vm.name} was about to reboot"
                 )
             with contextlib.suppress(TimeoutError):

@@ -49,13 +49,13 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
     """Acts on VMs of QEMU/KVM hosts by libvirt. Needs the extra `libvirt`."""
 
     uri: str
-    """Where the actuator reaches libvirt of a host, with the host's name for `{host}`:
+    """Where the actuator reaches libvirt on a host, with the host's name for `{host}`:
     `qemu+tls://{host}/system`."""
     targets: tuple[str, ...] = ()
     """The hosts that VMs may be moved to, by their names. They are also looked through for VMs that
     are no longer where the fleet says. If not given, those in `hosts` that are names."""
     peer_uri: str | None = None
-    """Where libvirt of one host reaches that of another, with the other's name for `{target}`. If
+    """Where libvirt on one host reaches that of another, with the other's name for `{target}`. If
     not given, as `uri`."""
     migrate_to: str | None = None
     """Where a host receives the memory of VMs, with its name for `{target}`: `tcp://{target}-mig`.

@@ -217,8 +217,8 @@ def _spawned(launch: "Callable[..., Spawned]", isolation: str) -> "Spawned":
                 code="no_namespace",
             ) from error
         click.echo(
-            f"note: the command has no network namespace ({error}), so that 169.254.169.254 is not"
-            " the service: it has to read FOREWARNED_ENDPOINT.",
+            f"note: the command has no network namespace ({error}), so 169.254.169.254 is not"
+            " the service there: the command has to read FOREWARNED_ENDPOINT.",
             err=True,
         )
         return launch(isolated=False)

@@ -41,7 +41,8 @@ def _of_operators(files: CertificateFiles, *, now: datetime) -> Iterator[Finding
             "certificate_expires",
             where=where,
             what=f"it expires in {_days(left)}",
-            todo="Renew it, and replace the two files. The running server takes them.",
+            todo="Renew it, and replace the two files. The running server picks them up."
+            " It needs no restart.",
         )
     if files.key.stat().st_mode & _OTHERS:
         yield warning(

@@ -87,7 +87,7 @@ def of_port_marks(settings: Settings, switch: Path = SWITCH) -> Iterator[Finding
         yield warning(
             "port_marks_off",
             where=str(switch),
-            what="the kernel does not say by which port a connection came",
+            what="the kernel does not pass port marks on to connections",
             todo="Put `net.ipv4.tcp_fwmark_accept = 1` into a file of /etc/sysctl.d, and run"
             " `sysctl --system`. A server that runs as root does so by itself.",
         )

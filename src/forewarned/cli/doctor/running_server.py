@@ -135,7 +135,8 @@ class RunningServer:
                 "task_stuck",
                 where=f"VM {task.vm}, event {task.event_id}",
                 what=task.error or f"actuator {task.actuator} gave up",
-                todo="`forewarned tasks retry` tries it again, `forewarned tasks skip` leaves it.",
+                todo="`forewarned tasks retry` tries it again; `forewarned tasks skip` counts it as"
+                " done.",
             )
         now = self._control.get("/v1/clock").read(wire.Clock).now
         waiting = [
@@ -152,8 +153,8 @@ class RunningServer:
                 where=f"actuator {actuator}",
                 what=f"no one has claimed {number} of its tasks for"
                 f" {format_duration(_UNCLAIMED)} or more",
-                todo="Start it. The server's log says why its own don't run; `forewarned actuator"
-                " run` runs those on other machines.",
+                todo="Start it. If the server runs this actuator itself, its log says why it does"
+                " not run; `forewarned actuator run` runs those on other machines.",
             )
         yield from _more("task_stuck", len(stuck))
 
@@ -189,8 +190,8 @@ def of_nodes(found: wire.Nodes) -> Iterator[Finding]:
             yield warning(
                 "node_stale",
                 where=f"node {node.name} ({node.control})",
-                what=f"last seen {format_duration(_whole(silent))} ago, then"
-                f" {format_duration(node.lag.length)} behind the store",
+                what=f"last seen {format_duration(_whole(silent))} ago;"
+                f" it was {format_duration(node.lag.length)} behind the store at that time",
                 todo="If it was stopped for good, nothing: it is forgotten after a day. Else"
                 " look at its log and its connection to the database.",
             )
@@ -213,7 +214,7 @@ def of_sources(found: Sequence[ShownSource]) -> Iterator[Finding]:
                 "hosts_silent",
                 where=f"source {source.name}",
                 what=f"{len(source.silent)} hosts did not answer: {hosts}",
-                todo="Their VMs stay as they were. `forewarned sources` says why.",
+                todo="Their VMs stay as they were. `forewarned sources list` says why.",
             )
 
 

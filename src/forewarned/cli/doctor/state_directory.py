@@ -68,7 +68,8 @@ def _of_owner(folder: Path, settings: Settings) -> Iterator[Finding]:
             "data_of_another",
             where=str(folder),
             what="the directory belongs to another user, who could change what is in it",
-            todo="Run the server as that user, or give the directory to its own with `chown -R`.",
+            todo="Run the server as that user, or give the directory to the server's user with"
+            " `chown -R`.",
         )
     exposed = [path.name for path in state_directory.exposed_files(folder)]
     if is_service and stat.S_IMODE(found.st_mode) & 0o077:

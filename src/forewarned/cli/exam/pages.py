@@ -16,11 +16,12 @@ from forewarned.scenarios.report import Report, Standing
 
 _SHOWN: Final = 3
 _SILENCE: Final = (
-    "The handler has asked nothing in any scenario. Check",
+    "The handler sent no request in any scenario. Check",
     "- whether it runs at all: above is how it ended, if it did, and what it printed;",
-    "- whether it asks within 30 seconds of its start;",
-    "- where it asks: {endpoint} in its arguments and the variable FOREWARNED_ENDPOINT are the URL",
-    "  of the service. In a namespace that is at 169.254.169.254, and nothing else can be reached.",
+    "- whether it sends one within 30 seconds of its start;",
+    "- where it sends it: {endpoint} in its arguments and the variable FOREWARNED_ENDPOINT are",
+    "  the URL of the service. In a namespace that is at 169.254.169.254, and nothing else can be",
+    "  reached.",
 )
 
 
@@ -85,7 +86,7 @@ def _requests(outcome: Outcome) -> list[Request]:
 
 def _refused(requests: Sequence[Request]) -> Iterator[str]:
     """The commonest first: the last may be what a scenario made go wrong."""
-    yield "Every request of the handler was refused, in any scenario:"
+    yield "Every request of the handler was refused, in every scenario that was played:"
     for words, times in Counter(map(request_words, requests)).most_common(_SHOWN):
         yield f"- {plain(words)} ({count(times, 'time')})"
 

@@ -24,7 +24,7 @@ from forewarned.cli.session import Session, with_session
     type=click.Choice(["jsonl", "csv"]),
     default="jsonl",
     show_default=True,
-    help="A JSON object to a line, or a table.",
+    help="jsonl: one JSON object per line; csv: a table.",
 )
 @click.option(
     "--output",

@@ -22,7 +22,7 @@ from forewarned.control.v1 import wire
 
 @click.group(commands=[list_hosts, drain, status, undrain])
 def host() -> None:
-    """Empty and prepare hosts of VMs, and serve their VMs there."""
+    """Drain hosts, print their nftables rules, and serve VMs on their own host."""
 
 
 @host.command()
@@ -35,7 +35,7 @@ def host() -> None:
 @click.option(
     "--every-vm",
     is_flag=True,
-    help="Also for VMs of other hosts, which are then known here as soon as they are moved.",
+    help="Include the VMs of other hosts, so that they are known here as soon as they are moved.",
 )
 @with_session
 def rules(session: Session, *, name: str, metadata: str | None, every_vm: bool) -> None:
@@ -93,7 +93,7 @@ def certificate(*, name: str, data: str | None, config: Path | None) -> None:
     "--feed",
     required=True,
     metavar="HOST:PORT",
-    help="Where the server feeds hypervisors: its setting feed.",
+    help="Address of the server's feed for hypervisors, as in its setting feed.",
 )
 @click.option(
     "--certificate",

@@ -202,7 +202,8 @@ def _until(
 def _obstructed(found: ShownDrain) -> CommandError:
     return CommandError(
         f"nothing was begun on {found.host}: {found.reason}",
-        "--yes goes ahead with the others, and moves VMs that don't read without notice.",
+        "--yes goes ahead with the others. VMs that don't read their document are moved without"
+        " notice.",
         code="drain_obstructed",
     )
 

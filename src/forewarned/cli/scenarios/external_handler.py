@@ -17,7 +17,7 @@ class ExternalHandler:
     async def start(self, at: Endpoint, tell: Tell) -> None:  # noqa: ARG002  # the operator starts it
         self._say(f"waiting for the handler of VM {at.vm} to ask at {at.url}")
         for name, value in at.environment.items():
-            self._say(f"its environment is to have {name}={value}")
+            self._say(f"set {name}={value} in the handler's environment")
 
     async def kill(self) -> None:
         """It goes on: only the operator ends it."""

@@ -103,7 +103,7 @@ _OPTIONS: Final = (
         "--ca-file",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Trust a web service whose certificate is signed by those in this file.",
+        help="File with the CA certificates that sign the web service's certificate.",
     ),
 )
 

@@ -83,7 +83,9 @@ class Metrics:
             "forewarned_source_vms", "VMs that a platform's listings have brought.", ["source"]
         )
         self._silent = gauge(
-            "forewarned_source_silent_hosts", "Hosts that a listing lacks.", ["source"]
+            "forewarned_source_silent_hosts",
+            "Hosts that did not answer in the last listing.",
+            ["source"],
         )
         self._scopes = gauge("forewarned_scopes", "Scopes.")
         self._age = gauge(
@@ -102,11 +104,11 @@ class Metrics:
         )
         self._reruns = counter(
             "forewarned_store_reruns",
-            "Changes that were tried again, because those of others were in their way.",
+            "Changes that were retried because they conflicted with other changes.",
         )
         self._unknown_outcomes = counter(
             "forewarned_store_unknown_outcomes",
-            "Commits of which it could not be found out whether they were made.",
+            "Commits whose outcome could not be determined.",
         )
         self._certificate = gauge(
             "forewarned_certificate_expiry_timestamp_seconds",

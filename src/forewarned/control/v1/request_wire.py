@@ -224,7 +224,7 @@ class _HistoryFilters(Ask, frozen=True):
 
 
 class ExportQuery(_HistoryFilters, frozen=True):
-    format: Annotated[ExportFormat, about("a JSON object to a line, or a table")] = (
+    format: Annotated[ExportFormat, about("jsonl: one JSON object per line; csv: a table")] = (
         ExportFormat.JSONL
     )
 

@@ -347,7 +347,9 @@ class Node(Shape, frozen=True):
     lag: Annotated[Span, about("how old what it knew of the store was, at that time")]
     metadata: Annotated[str, about("where it serves VMs")]
     control: str
-    arm: Annotated[str | None, about("null: it does not")]
+    arm: Annotated[
+        str | None, about("where az and the Azure SDKs connect; null: it has no such listener")
+    ]
 
 
 class Nodes(Shape, frozen=True):

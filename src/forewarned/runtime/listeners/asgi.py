@@ -81,7 +81,7 @@ class _Server(uvicorn.Server):
                 while state.connections or state.tasks:  # noqa: ASYNC110  # sets tell no one
                     await asyncio.sleep(_LOOK_SECONDS)
         except TimeoutError:
-            _log.warning("requests are broken off", extra={"requests": len(state.tasks)})
+            _log.warning("requests are being aborted", extra={"requests": len(state.tasks)})
             for task in state.tasks:
                 task.cancel()
 

@@ -16,7 +16,7 @@ def why_unreadable(switch: Path = SWITCH) -> str | None:
         return "this kernel marks no connections: use Linux, or --identity address"
     except OSError as error:
         return (
-            "the kernel does not say by which port a connection came, and this process may not"
+            "the kernel does not pass port marks on to connections, and this process may not"
             f" change that ({error.strerror}): run `sysctl -w net.ipv4.tcp_fwmark_accept=1` as root"
         )
     return None

@@ -56,7 +56,8 @@ def _off_loopback(settings: Settings, refuse: Callable[[str, str], str]) -> Iter
         yield refuse(
             "metadata",
             "in emulator mode any caller can be any VM, so it listens on loopback only: use "
-            "127.0.0.1, --emulator-access network if all that reach it may, or --mode service",
+            "127.0.0.1, --emulator-access network if everyone who reaches it may act as any VM, or "
+            "--mode service",
         )
     if not settings.control.is_loopback:
         yield refuse(

@@ -172,8 +172,9 @@ class Settings:
     identity: Identification = _setting(
         Identification.ADDRESS,
         one_of(Identification),
-        "address: a VM is known by the address its requests come from; port-marks: by the port of"
-        " its hypervisor, on which the server runs",
+        "address: a VM is known by the address its requests come from; port-marks: by the"
+        " mark that its hypervisor puts on packets from its bridge port; the server must run on"
+        " that hypervisor",
     )
     control: Address = _setting(
         Address("127.0.0.1", 8170), Address.parse, "address for browsers and the CLI"
@@ -247,7 +248,9 @@ class Settings:
         "how long after the last read of a document notice is switched off",
     )
     reset_incarnation: bool = _setting(
-        False, on_off, "start incarnations at 1 again after the silence, as Azure does"
+        False,
+        on_off,
+        "start incarnations at 1 again once `silence` has switched notice off, as Azure does",
     )
     host_failure_type: HostFailureType = _setting(
         HostFailureType.REDEPLOY, one_of(HostFailureType), "type of the event when a host fails"
@@ -291,7 +294,10 @@ class Settings:
     )
     # A browser has up to six, az one: a whole office behind one address fits in.
     max_control_connections_per_address: int = _setting(
-        128, whole(1), "the same for one address, or one /64 network with IPv6"
+        128,
+        whole(1),
+        "maximum number of open connections from one address, or one /64 network with IPv6, at each"
+        " of the control and arm listeners",
     )
     workers: int = _setting(
         1,

@@ -14,7 +14,9 @@ from forewarned.scenarios.formats.narrative import leading_to, lines, seconds
 from forewarned.scenarios.model import Scenario
 from forewarned.scenarios.report import Report, Standing
 
-NOT_PLAYED: Final = "not played, because the handler got nothing from the service before"
+NOT_PLAYED: Final = (
+    "not played: in the scenarios before this one the handler sent no request, or all were refused"
+)
 _SUITE: Final = "forewarned exam"
 # What XML 1.0 has no way to write: a handler may print anything.
 _UNWRITABLE: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

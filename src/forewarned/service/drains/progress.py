@@ -367,7 +367,8 @@ def _state(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
     if len(blocked) == len(left):
         return DrainState.STUCK, f"can't be moved: {_few(blocked)}"
     if drain.deadline_at is not None and now >= drain.deadline_at:
-        return DrainState.STUCK, f"the deadline is over, and still here: {_few(m.vm for m in left)}"
+        late = f"these VMs have not been moved: {_few(m.vm for m in left)}"
+        return DrainState.STUCK, f"the deadline has passed, and {late}"
     begun = states & {MoveState.MOVING, MoveState.MOVED}
     return DrainState.MOVING if begun else DrainState.NOTICE, ""
 
@@ -387,7 +388,7 @@ def _when_moved(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
     asked = listing_actuators(drain)
     answers = {each.actuator: each for each in drain.listings}
     found = dict.fromkeys(vm for each in drain.listings for vm in each.vms or ())
-    reasons = [f"not moved, as the platform has it: {_few(found)}"] if found else []
+    reasons = [f"still on the host according to the platform: {_few(found)}"] if found else []
     reasons += [
         f"actuator {each.actuator!r} can't list {drain.host}: {each.error}"
         for each in drain.listings

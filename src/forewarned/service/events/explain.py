@@ -250,7 +250,7 @@ def _restored(event: Event, snapshot: Snapshot) -> str:
         return ""
     return (
         f"; the store was restored from a backup at {_instant(at)}, so the event's history"
-        " between the backup and then is lost"
+        " between the backup and the restore is lost"
     )
 
 
@@ -266,7 +266,8 @@ def _obstacle(waiting: _Waiting) -> str:
         return "it is about to start"
     number = len(waiting.batch)
     are, terminates = ("is", "Terminate") if number == 1 else ("are", "Terminates")
-    return f"{number} {terminates} of its scope that {are} due no later {are} not approved yet"
+    due = "due at the same time or earlier"
+    return f"{number} {terminates} of its scope, {due}, {are} not approved yet"
 
 
 def _cause(event: Event) -> str:

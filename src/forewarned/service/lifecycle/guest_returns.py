@@ -86,7 +86,7 @@ class GuestReturns:
         self._clock.at(self._clock.now(), partial(self._end, event_id, vm, by=by))
 
     async def _give_up(self, event_id: EventId, vm: ResourceName) -> None:
-        reason = f"its guest has not read the document for {format_duration(self._limit)} since"
+        reason = f"its guest did not read the document again within {format_duration(self._limit)}"
         await self._end(event_id, vm, by=_TIME, reason=reason)
 
     async def _end(

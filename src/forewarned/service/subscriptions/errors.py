@@ -11,7 +11,9 @@ class UnknownSubscriptionError(RefusalError, category=Category.NOT_FOUND, field=
 
 class SubscriptionExistsError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, name: str) -> None:
-        super().__init__(f"there already is a subscription {name!r}: change it, or choose a name")
+        super().__init__(
+            f"there already is a subscription {name!r}: change it, or choose another name"
+        )
         self.name = name
 
 
@@ -38,8 +40,8 @@ class SubscriptionOfSettingsError(RefusalError, category=Category.CONFLICT, fiel
 class SecretInFileError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"subscription {name!r} has no secret of its own to replace: it has those of a file, or"
-            " its target takes none"
+            f"subscription {name!r} has no secret of its own to replace: its secrets are in a file,"
+            " or its target takes none"
         )
         self.name = name
 

@@ -18,7 +18,10 @@ REMOVED: Final = "history is removed up to"
 """The note of what retention has removed: each store has its own."""
 MALFORMED: Final = "it is not an id that this server gives out"
 OTHER: Final = "it is of another store, or from before this one was restored"
-AHEAD: Final = "this store has not come so far: it is another one, or has lost what was told"
+AHEAD: Final = (
+    "this store has not reached that id: it is a different store, or has lost changes that it had"
+    " already reported"
+)
 TOO_OLD: Final = "retention has removed some of the changes since then"
 
 _ROW: Final = re.compile(r"([0-9a-f]{8})\.([0-9]{1,19})")

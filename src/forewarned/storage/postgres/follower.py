@@ -189,8 +189,11 @@ class Follower:
                 beat_at = monotonic_ns() + BEAT
                 beat(connection, self._node, lag=timedelta(microseconds=self.lag // 1000))
                 if ended := end_silent_sessions(connection):
-                    told = "ended sessions of a node that stands still, so that its locks are free"
-                    _log.warning(told, extra={"sessions": ended})
+                    _log.warning(
+                        "ended the database sessions of a node that has stopped responding, to"
+                        " release its locks",
+                        extra={"sessions": ended},
+                    )
             if monotonic_ns() >= prune_at:
                 prune_at = monotonic_ns() + PRUNE
                 for statement in _PRUNE:

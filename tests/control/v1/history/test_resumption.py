@@ -126,7 +126,7 @@ async def test_a_client_that_can_not_set_a_header_says_it_in_the_query_and_the_h
         ("x" * 500, "not an id that this server gives out"),
         ("deadbeef.7", "of another store"),
         ("deadbeef.700:720:710", "of another store"),
-        ("{store}.900000", "has not come so far"),
+        ("{store}.900000", "has not reached that id"),
     ],
 )
 async def test_an_id_that_says_nothing_here_is_told_as_such_with_what_is_open(

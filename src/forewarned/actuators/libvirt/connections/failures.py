@@ -42,7 +42,7 @@ def is_code(error: libvirt.libvirtError, *codes: int) -> bool:
 
 
 def driver_error(error: libvirt.libvirtError, *, host: str) -> DriverError:
-    text = f"libvirt of {host}: {message(error)}"
+    text = f"libvirt on {host}: {message(error)}"
     if is_code(error, *_REFUSALS):
         return RefusedError(text)
     if is_code(error, libvirt.VIR_ERR_OPERATION_TIMEOUT):

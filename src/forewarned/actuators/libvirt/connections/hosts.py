@@ -35,7 +35,7 @@ class Host:
         except libvirt.libvirtError as error:
             if not connection.isAlive():
                 raise DriverError(
-                    f"the connection to libvirt of {self.name} broke: {message(error)}"
+                    f"the connection to libvirt on {self.name} broke: {message(error)}"
                 ) from error
             raise driver_error(error, host=self.name) from error
 
@@ -52,9 +52,9 @@ class Host:
             async with asyncio.timeout(OPENING.total_seconds()):
                 return await in_thread(self._open_now)
         except libvirt.libvirtError as error:
-            raise TryLaterError(f"libvirt of {self.name}: {message(error)}") from error
+            raise TryLaterError(f"libvirt on {self.name}: {message(error)}") from error
         except TimeoutError as error:
-            raise TryLaterError(f"libvirt of {self.name} at {self.uri} does not answer") from error
+            raise TryLaterError(f"libvirt on {self.name} at {self.uri} does not answer") from error
 
     def _open_now(self) -> libvirt.virConnect:
         connection = libvirt.open(self.uri)

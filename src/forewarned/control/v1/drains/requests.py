@@ -20,7 +20,7 @@ class DrainHost(Ask, frozen=True):
     ] = 4
     notice: Span | None = None
     short_notice: Annotated[bool, about("allow a notice below the minimum; emulators only")] = False
-    deadline: Annotated[Span | None, about("by when the host is to be empty, from now on")] = None
+    deadline: Annotated[Span | None, about("how long from now until the host must be empty")] = None
     dry_run: Annotated[bool, about("only ask which VMs can be moved")] = False
     anyway: Annotated[
         bool, about("go ahead although VMs can't be moved, or don't read their document")

@@ -50,7 +50,10 @@ class ShownDrain(Shape, frozen=True):
 class ShownQuestion(Shape, frozen=True):
     host: str
     type: Annotated[EventType, about("the event that would be scheduled")]
-    vm: Annotated[str | None, about("can it be moved; null: which VMs are on the host")]
+    vm: Annotated[
+        str | None,
+        about("can this VM be moved? null: the question is which VMs are on the host"),
+    ]
     vm_id: Annotated[str, about("what its platform knows it by; empty: unknown")]
     vm_host: Annotated[str | None, about("where the fleet has the VM; null if it is about none")]
     target: Annotated[str | None, about("where it would be moved; null: any host will do")]

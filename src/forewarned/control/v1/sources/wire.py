@@ -21,7 +21,7 @@ class SourceChanges(Shape, frozen=True):
 
 
 class ShownSource(Shape, frozen=True):
-    name: Annotated[str, about("the actuator's whose platform it lists")]
+    name: Annotated[str, about("the name of the actuator whose platform it lists")]
     holder: Annotated[str, about("who listed it last")]
     every: Annotated[float, about("seconds between two listings")]
     reported_at: Annotated[datetime | None, about("of the last report")]
