@@ -241,7 +241,7 @@ async def test_a_platform_that_never_answers_leaves_the_vm_unknown(world: World)
     await world.attempt(a_procedure(), looked_at=be_silent)
 
     assert (task.state, task.unharmed) == ("Stuck", False)
-    assert task.error == "the platform has not answered, so nothing is known of the VM"
+    assert task.error == "the platform has not answered, so the state of the VM is unknown"
 
 
 async def test_a_defect_of_a_driver_is_reported(world: World) -> None:
@@ -310,7 +310,7 @@ async def test_a_dry_run_changes_nothing_and_says_what_it_would_do(world: World)
     await world.attempt(a_procedure(), dry_run=True)
 
     assert (task.state, task.unharmed) == ("Failed", True)
-    assert task.error == "dry run: it would be possible: it"
+    assert task.error == "dry run: this would be possible: it"
     assert world.platform.actions == []
     assert world.platform.intent == ""
 

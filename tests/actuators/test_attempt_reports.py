@@ -156,7 +156,7 @@ async def test_an_error_without_words_is_told_as_that(world: World) -> None:
 
     await world.attempt(a_procedure())
 
-    assert task.error == "the driver has not said why"
+    assert task.error == "the driver gave no reason"
 
 
 async def test_progress_is_told_once_a_second_at_most_and_then_the_newest(world: World) -> None:

@@ -60,7 +60,7 @@ async def test_a_platform_that_never_answers_is_asked_until_the_attempts_time_is
         a_procedure(timeout=63 * SECOND), looked_at=in_turn(*[DriverError("no route")] * 99)
     )
 
-    assert task.error == "the platform has not answered, so nothing is known of the VM"
+    assert task.error == "the platform has not answered, so the state of the VM is unknown"
     assert task.after == Sighting()
     assert world.time.monotonic() == (100 + 63) * SECOND
 
@@ -316,9 +316,9 @@ async def test_an_attempt_waits_for_room_on_the_target_before_the_vm_is_interrup
 @pytest.mark.parametrize(
     ("verdict", "told"),
     [
-        (Verdict(possible=True), "dry run: it would be possible: it"),
-        (Verdict(possible=True, reason="to hv-b"), "dry run: it would be possible: to hv-b"),
-        (Verdict(possible=False, reason="no room"), "dry run: it would not be possible: no room"),
+        (Verdict(possible=True), "dry run: this would be possible: it"),
+        (Verdict(possible=True, reason="to hv-b"), "dry run: this would be possible: to hv-b"),
+        (Verdict(possible=False, reason="no room"), "dry run: this would not be possible: no room"),
     ],
 )
 async def test_a_dry_run_says_what_the_platform_says(

@@ -483,5 +483,5 @@ def test_what_was_issued_is_not_done_where_the_platform_has_stopped_answering(
 
     assert isinstance(decide(case), Done)
     assert decide(replace(case, unanswered=True)) == Failed(
-        "the platform has not answered, so nothing is known of the VM", unharmed=False
+        "the platform has not answered, so the state of the VM is unknown", unharmed=False
     )

@@ -108,8 +108,8 @@ driver = "remote"
         "forewarned.toml:7: actuators.three.limits.total: expected a whole number >= 1, got 0",
         "forewarned.toml:8: actuators.three.reboot: the program must be an absolute path, not 'vm-reboot'",
         'forewarned.toml:13: actuators.four.on_doubt: expected repeat or stop, got "maybe"',
-        "forewarned.toml:14: actuators.five: there is no program for any type of event: give reboot, for example",
-        "forewarned.toml:17: actuators.simulated: the name simulated is the emulator's own",
+        "forewarned.toml:14: actuators.five: no type of event has a program: set reboot, for example",
+        "forewarned.toml:17: actuators.simulated: the name simulated is reserved for the emulator",
     ]
 
 
@@ -149,7 +149,7 @@ def test_mistakes_in_sources_say_what_to_do(tmp_path: Path) -> None:
         "sources[1].actuator: another [[sources]] table already names scripts",
         "sources[2].actuator: there is no [actuators.script] in this file; did you mean scripts?",
         "sources[3].actuator: this actuator's driver can't list VMs: declare them in a fleet file",
-        "sources[4].actuator: this actuator runs on another machine: give [[sources]] in the file there",
+        "sources[4].actuator: this actuator runs on another machine: put [[sources]] in its file on that machine",
         "sources[5]: every must be at least 5s",
     ]
     assert mistakes(tmp_path, "sources = 3")

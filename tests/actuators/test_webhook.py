@@ -144,7 +144,7 @@ async def test_accepted_is_a_job_in_flight(receiver: Receiver) -> None:
     await driver.act(REDEPLOY, WEB_0, KEY, quiet)
 
     seen = await driver.observe(WEB_0)
-    assert seen.job == f"{receiver.service.url} has accepted it"
+    assert seen.job == f"{receiver.service.url} has accepted the request"
     assert not seen.issued
 
 

@@ -23,7 +23,7 @@ MORTAL: Final = Path(__file__).with_name("mortal_agent.py")
 PATIENCE: Final = 60.0
 """Seconds until something that has to happen has failed to."""
 
-_LISTENS: Final = re.compile(r'agent listens\s+address="([^"]+)"')
+_LISTENS: Final = re.compile(r'agent is listening\s+address="([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

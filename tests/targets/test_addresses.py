@@ -73,5 +73,5 @@ async def test_a_host_without_an_address_is_refused() -> None:
     async def nothing(_host: str, _port: int) -> list[str]:
         return []
 
-    with pytest.raises(TargetError, match="is not a place to send to: it has no address"):
+    with pytest.raises(TargetError, match="is not allowed as a target: it has no address"):
         await permitted("empty.example", 80, reach=Reach.PRIVATE, resolve=nothing)

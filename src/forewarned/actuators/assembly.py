@@ -70,7 +70,9 @@ async def _run(
     while not stop.is_set():
         try:
             async with desk, table.equipped(state) as equipped:
-                _log.info("an actuator runs", extra={"actuator": name, "dry_run": table.dry_run})
+                _log.info(
+                    "an actuator is running", extra={"actuator": name, "dry_run": table.dry_run}
+                )
                 async with asyncio.TaskGroup() as parts:
                     parts.create_task(Surveyor(name, equipped, desk).run(stop))
                     parts.create_task(Actuator(name, equipped, desk).run(stop))
@@ -78,7 +80,7 @@ async def _run(
                         reporter = SourceReporter(source, equipped.driver, desk)
                         parts.create_task(reporter.run(stop))
         except Exception:  # noqa: BLE001  # whatever a driver raises as it is opened
-            _log.exception("an actuator has failed and is started again", extra={"actuator": name})
+            _log.exception("an actuator failed and is being restarted", extra={"actuator": name})
             try:
                 async with asyncio.timeout(_AGAIN):
                     await stop.wait()

@@ -105,7 +105,7 @@ class Attempt:
         try:
             await self._run()
         except TaskLostError:
-            _log.info("a task is no longer this actuator's", extra=facts)
+            _log.info("a task no longer belongs to this actuator", extra=facts)
         except Exception as error:  # noqa: BLE001  # a driver may raise anything, and is reported
             _log.exception("an attempt has failed unexpectedly", extra=facts)
             told = Failed(f"the actuator failed: {type(error).__name__}: {error}", unharmed=False)
@@ -131,7 +131,7 @@ class Attempt:
     async def _rehearse(self, procedure: Procedure) -> None:
         verdict = await self._survey(await self._up_to_date(procedure.action))
         what = verdict.reason or procedure.action.do
-        told = f"dry run: it would {'' if verdict.possible else 'not '}be possible: {what}"
+        told = f"dry run: this would {'' if verdict.possible else 'not '}be possible: {what}"
         await self._report_failure(Failed(told, unharmed=True), None)
 
     async def _carry_out(self, procedure: Procedure, held: AsyncExitStack) -> None:
@@ -206,7 +206,7 @@ class Attempt:
                     return None
                 failures += 1
                 _log.warning(
-                    "a VM can't be looked at",
+                    "can't find out the state of a VM",
                     extra={"task": self._task.key, "why": str(error) or "it took too long"},
                 )
                 await self._pause(pause_after(failures))
@@ -273,7 +273,7 @@ class Attempt:
                 await self._at.driver.abort(self._task.vm, self._task.key)
         except (DriverError, TimeoutError) as error:
             _log.warning(
-                "an action that takes too long can't be ended",
+                "can't stop an action that takes too long",
                 extra={"task": self._task.key, "why": str(error) or "it took too long"},
             )
 
@@ -314,7 +314,7 @@ class Attempt:
                 await self._report_failure(Failed(step.why, unharmed=False), case.sighting)
 
     async def _report_failure(self, failed: Failed, after: Sighting | None) -> None:
-        error = (failed.error or "the driver has not said why")[:_LONGEST_ERROR]
+        error = (failed.error or "the driver gave no reason")[:_LONGEST_ERROR]
         _log.error("a task was not carried out", extra={"task": self._task.key, "why": error})
         await self._until_told(
             lambda: self._at.desk.fail(

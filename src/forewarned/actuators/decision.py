@@ -130,7 +130,7 @@ def decide(case: Situation) -> Step:
     if case.unanswered:
         # Not done, even if it was issued: whether the VM has come back is not known.
         return Failed(
-            "the platform has not answered, so nothing is known of the VM", unharmed=False
+            "the platform has not answered, so the state of the VM is unknown", unharmed=False
         )
     if seen.job and not case.aborted:
         return Abort() if case.is_late else Wait(seen.job)

@@ -169,4 +169,6 @@ async def survey_ways(action: Action, verdict: Callable[[str], Awaitable[Verdict
     why = f"{action.do} is not possible: {first.reason}"
     if second.possible:
         return replace(second, reason=f"{why}; {action.otherwise} instead")
-    return replace(first, reason=f"{why}; {action.otherwise} is not either: {second.reason}")
+    return replace(
+        first, reason=f"{why}; {action.otherwise} is not possible either: {second.reason}"
+    )

@@ -27,7 +27,7 @@ class RemoteTable(ActuatorTable, frozen=True, kw_only=True):
 
     @override
     def why_unlisted(self) -> str | None:
-        return "this actuator runs on another machine: give [[sources]] in the file there"
+        return "this actuator runs on another machine: put [[sources]] in its file on that machine"
 
     @override
     def procedures(self) -> Mapping[EventType, Procedure]:

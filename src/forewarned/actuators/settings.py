@@ -109,7 +109,7 @@ def _tables(declared: object, reader: TableReader) -> Iterator[tuple[str, Actuat
         if not _NAME.fullmatch(name):
             reader.refuse(path, "an actuator's name has up to 64 letters, digits and . _ -")
         elif name in _RESERVED:
-            reader.refuse(path, f"the name {name} is the emulator's own")
+            reader.refuse(path, f"the name {name} is reserved for the emulator")
         elif not isinstance(raw, Mapping):
             reader.refuse(path, f"expected a table, got {shown(raw)}")
         elif "driver" not in raw:

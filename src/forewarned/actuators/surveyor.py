@@ -92,7 +92,7 @@ class Surveyor:
             except DeskUnavailableError as error:
                 # The claims of tasks fail as well, and say so.
                 why = {"actuator": self._name, "why": str(error)}
-                _log.debug("questions of drains can't be answered for now", extra=why)
+                _log.debug("can't answer the questions of drains for now", extra=why)
             try:
                 async with asyncio.timeout(_BETWEEN_LOOKS):
                     await stop.wait()
@@ -142,7 +142,7 @@ class Surveyor:
             failures = dict.fromkeys(hosts, str(error) or "the platform does not answer")
         for host, failure in failures.items():
             why = {"actuator": self._name, "host": host, "why": failure}
-            _log.warning("the platform can't be told whether a host is drained", extra=why)
+            _log.warning("can't tell the platform whether a host is drained", extra=why)
         if not failures:
             self._cordoned = hosts
         return failures

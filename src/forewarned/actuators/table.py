@@ -61,7 +61,7 @@ class Way(Protocol):
 def refuse_unfit(ways: Mapping[EventType, Way], words: Mapping[EventType, tuple[str, ...]]) -> None:
     """Raises ValueError if there is no way at all, or one that is not for its type of event."""
     if not ways:
-        raise ValueError("there is nothing to do for any type of event: give reboot, for example")
+        raise ValueError("no type of event has an action: set reboot, for example")
     for type_, way in ways.items():
         for word in filter(None, (way.do, way.otherwise)):
             if word not in words[type_]:

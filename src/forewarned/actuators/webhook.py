@@ -84,7 +84,9 @@ class WebhookTable(ActuatorTable, frozen=True, kw_only=True):
     def procedures(self) -> Mapping[EventType, Procedure]:
         return {
             type_: Procedure(
-                action=Action(type=type_, do=f"ask {origin(self.url)}", effect=_EFFECTS[type_]),
+                action=Action(
+                    type=type_, do=f"send a request to {origin(self.url)}", effect=_EFFECTS[type_]
+                ),
                 timeout=self.timeout,
                 retries=self.retries,
                 on_doubt=self.on_doubt,
@@ -136,7 +138,7 @@ class WebhookDriver:
 
     async def observe(self, vm: Vm) -> Sighting:
         asked = self._asked.get(vm.name, _Asked(key=""))
-        waits_for = f"{origin(self._url)} has accepted it" if asked.is_accepted else ""
+        waits_for = f"{origin(self._url)} has accepted the request" if asked.is_accepted else ""
         return Sighting(host=asked.host, intent=asked.key, issued=asked.is_done, job=waits_for)
 
     async def mark(self, vm: Vm, key: str) -> None:

@@ -113,7 +113,7 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
                 table.listen.host, table.listen.port, status=front.status, metrics=front.metrics
             )
             await stack.enter_async_context(listener)
-            _log.info("agent listens", extra={"address": "{}:{}".format(*listener.address)})
+            _log.info("agent is listening", extra={"address": "{}:{}".format(*listener.address)})
         now = front.now
         context = WorkerContext(
             me=settings.resource or await front.own_name(),
@@ -142,7 +142,7 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
             started_at=front.started_at,
             boot=boot,
         )
-        _log.info("agent runs", extra={"resource": context.me})
+        _log.info("agent is running", extra={"resource": context.me})
         await runner.run()
 
 

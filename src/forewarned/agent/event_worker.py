@@ -190,7 +190,7 @@ class EventWorker:
         self.running = Running(turn=turn, limit=action.limit, began=context.monotonic())
         self.waits_for = f"step {turn.step!r} ({turn.phase}) to end"
         facts = {"event": self.progress.event_id, "phase": str(turn.phase), "step": turn.step}
-        _log.info("hook runs", extra=facts | {"limit": format_duration(action.limit)})
+        _log.info("hook started", extra=facts | {"limit": format_duration(action.limit)})
         try:
             outcome = await self._as_long_as_needed(action)
         finally:
@@ -277,7 +277,7 @@ class EventWorker:
             await self._heartbeat.beat()
         except ReadinessError as error:
             await self._wait(
-                f"the other agents, which are out of reach: {error}", at_most=_ASK_AGAIN
+                f"the other agents, which can't be reached: {error}", at_most=_ASK_AGAIN
             )
             return
         self._context.journal.write(Reported(event_id=self.key, at=self._context.now()))

@@ -113,7 +113,7 @@ class PollerEnd:
             _log.warning("the writer is gone: serving the last known documents")
         elif connection.failure != self._failure:
             # Once for each reason: such as a certificate that it does not take.
-            _log.warning("the writer hung up", extra={"why": connection.failure})
+            _log.warning("the writer closed the connection", extra={"why": connection.failure})
         self._failure = connection.failure
 
     def _in_step(self, hello: Hello) -> None:

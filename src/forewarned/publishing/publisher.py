@@ -241,12 +241,14 @@ class Publisher:
         """Tell of the first failure, and of the first delivery after one."""
         if isinstance(outcome, Delivered):
             if name in self._failing:
-                _log.info("a subscription takes messages again", extra={"subscription": name})
+                _log.info(
+                    "messages of a subscription are delivered again", extra={"subscription": name}
+                )
             self._failing.discard(name)
         else:
             if name not in self._failing:
                 _log.warning(
-                    "a subscription does not take its messages",
+                    "messages of a subscription can't be delivered",
                     extra={"subscription": name, "why": outcome.reason},
                 )
             self._failing.add(name)

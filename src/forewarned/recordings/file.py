@@ -98,7 +98,7 @@ def _found(path: Path, *, anonymous: bool) -> Recording | None:
     if found.began.anonymous is not anonymous:
         holds, use = ("anonymous", "with") if found.began.anonymous else ("real", "without")
         raise RecordingError(
-            f"it holds {holds} names, which can't be mixed: record {use} --anonymous, or to"
+            f"it has {holds} names, which can't be mixed: record {use} --anonymous, or to"
             " another file"
         )
     return found

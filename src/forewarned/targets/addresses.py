@@ -71,7 +71,7 @@ async def permitted(
     allowed = [address for address in found if refusal(address, reach) is None]
     if not allowed:
         why = (refusal(found[0], reach) if found else None) or "it has no address"
-        raise TargetError(f"{host} is not a place to send to: {why}")
+        raise TargetError(f"{host} is not allowed as a target: {why}")
     return allowed
 
 
@@ -80,7 +80,7 @@ def refusal(address: str, reach: Reach) -> str | None:
     try:
         whole = ip_address(address.partition("%")[0])
     except ValueError:
-        return f"{address} is no address"
+        return f"{address} is not an address"
     inner = _embedded(whole)
     told = f"{address} is"
     if _is_in(inner, _NEVER):

@@ -48,7 +48,7 @@ class _Fence:
         elif event in _LOGGING:
             why = "it is on this machine"
         elif event in _STARTING:
-            why = "it wanted to run a program"
+            why = "it tried to run a program"
         else:
             return
         if why is not None:
@@ -60,7 +60,7 @@ class _Fence:
         if isinstance(path, str | bytes | os.PathLike):
             name = os.path.realpath(os.fsdecode(path))
             if not any(name == own or name.startswith(f"{own}{os.sep}") for own in self._own):
-                raise PermissionError("it may open no files")
+                raise PermissionError("it may not open files")
 
     def _why_not(self, address: object) -> str | None:
         if address is None:  # a socket that is connected already
@@ -106,7 +106,7 @@ def main(order: dict[str, Any]) -> str:
     fence = None
     if order["reach"] is not None:
         if _names_file(order["url"]):
-            return "its URL names a file of this machine, which is not allowed: omit it"
+            return "its URL names a file on this machine, which is not allowed: omit the file"
         fence = _Fence(Reach(order["reach"]))
         sys.addaudithook(fence.hook)
     if not service.add(order["url"]) and not (fence and fence.refused):
@@ -118,8 +118,8 @@ def main(order: dict[str, Any]) -> str:
         title=order["title"], body=order["body"], body_format=apprise.NotifyFormat.TEXT
     )
     if fence is not None and fence.refused:
-        return f"its address is not a place to send to: {fence.refused}"
-    return "" if sent else without(order["url"], lines.last or "it has not taken the message")
+        return f"not allowed as a target: {fence.refused}"
+    return "" if sent else without(order["url"], lines.last or "it did not accept the message")
 
 
 def _names_file(url: str) -> bool:

@@ -67,7 +67,7 @@ class Event:
     # --- waiting for what the handler does ---
 
     def wait_approved(self, timeout: float = 5) -> None:
-        """Until a VM has approved it. Raises WaitTimeoutError, at once if it started without."""
+        """Wait for a VM to approve it. Raises WaitTimeoutError, at once if it starts unapproved."""
         self._wait(
             lambda: self.approved_by is not None or self.status != EventStatus.SCHEDULED,
             timeout,
@@ -78,13 +78,13 @@ class Event:
             raise WaitTimeoutError(f"{self!r} was never approved{untold}; {self._account}")
 
     def wait_started(self, timeout: float = 5) -> None:
-        """Until it has started. Raises WaitTimeoutError, at once if it has been called off."""
+        """Wait until it has started. Raises WaitTimeoutError, at once if it was canceled."""
         self._wait(lambda: self.status != EventStatus.SCHEDULED, timeout, "has not started")
         if self.status == EventStatus.CANCELED:
             raise WaitTimeoutError(f"{self!r} was canceled; {self._account}")
 
     def wait_gone(self, timeout: float = 5) -> None:
-        """Until it is over. A started one is, some minutes later: `advance` the clock."""
+        """Wait until it is over, minutes after it has started: `advance` the clock."""
         self._wait(lambda: self.status in _OVER, timeout, "is not over")
 
     # --- deciding ---
@@ -95,12 +95,12 @@ class Event:
         self._server.call(approvals.approve_from_outside(EventId(self.id), by=TEST))
 
     def cancel(self, reason: str = "") -> None:
-        """Call it off. Raises ValueError once it has started."""
+        """Cancel it. Raises ValueError once it has started."""
         scheduler = self._server.use_cases.scheduler
         self._server.call(scheduler.cancel(EventId(self.id), reason=reason, by=TEST))
 
     def complete(self) -> None:
-        """Have it over with. Raises ValueError unless it has started."""
+        """Complete it. Raises ValueError unless it has started."""
         actuation = self._server.use_cases.actuation
         self._server.call(actuation.complete_by_hand(EventId(self.id), by=TEST))
 
@@ -122,5 +122,5 @@ class Event:
 
     def _wait(self, is_so: Callable[[], bool], timeout: float, missing: str) -> None:
         now = self._server.clock.now()
-        still = f"{self!r} {missing} (the clock stands at {now:%Y-%m-%d %H:%M:%S})"
+        still = f"{self!r} {missing} (the clock is at {now:%Y-%m-%d %H:%M:%S})"
         self._server.ledger.wait(is_so, timeout=timeout, otherwise=still)

@@ -25,7 +25,7 @@ class Fault:
 
     @property
     def used(self) -> int:
-        """How often it has happened."""
+        """How many times it has happened."""
         for record in self._server.do(self._server.use_cases.faults.show):
             if record.fault.id == self._fault.id:
                 self._used = record.used
@@ -98,5 +98,5 @@ class Faults:
         return Fault(self._server, self._server.do(add))
 
     def clear(self) -> None:
-        """Let none of them happen any more."""
+        """Remove every fault."""
         self._server.do(self._server.use_cases.faults.clear)

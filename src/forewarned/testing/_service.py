@@ -51,7 +51,7 @@ class ScheduledEventsService:
 
     @property
     def now(self) -> datetime:
-        """Its clock, which stands still unless it is advanced."""
+        """Its clock, which moves only when you advance it."""
         return self._server.clock.now()
 
     def vm(
@@ -128,7 +128,7 @@ class ScheduledEventsService:
 def serve(*, start: datetime | None = None) -> AbstractContextManager[ScheduledEventsService]:
     """Scheduled events in this process, on a free port of loopback, until the block ends.
 
-    The clock stands at `start`, by default the time it is, until it is advanced.
+    The clock stays at `start`, by default the current time, until you advance it.
     """
     if start is not None and start.tzinfo is None:
         raise ValueError("start needs a time zone, as in datetime(2026, 1, 5, tzinfo=UTC)")

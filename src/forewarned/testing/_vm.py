@@ -120,7 +120,7 @@ class Vm:
         return Event(self._server, record.event.id)
 
     def document(self, api_version: str = "2020-07-01") -> dict[str, Any]:
-        """Its document as it is now, JSON decoded. Counts as no request of the VM.
+        """Its document as it is now, JSON decoded. Does not count as a request of the VM.
 
         Raises ValueError for an api-version that there is not.
         """
@@ -146,16 +146,16 @@ class Vm:
 
     @property
     def polls(self) -> int:
-        """How often it has read its document."""
+        """How many times it has read its document."""
         return sum(request.what == "events" for request in self.requests)
 
     @property
     def approvals(self) -> int:
-        """How often it has asked to let events start, granted or not."""
+        """How many approvals it has sent, accepted or not."""
         return sum(request.what == "approve" for request in self.requests)
 
     def wait_polled(self, times: int = 1, timeout: float = 5) -> None:
-        """Until it has read its document so often in all. Raises WaitTimeoutError."""
+        """Wait until it has read its document this many times in all. Raises WaitTimeoutError."""
         self._server.ledger.wait(
             lambda: self.polls >= times,
             timeout=timeout,

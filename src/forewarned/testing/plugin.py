@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def scheduled_events() -> "Iterator[ScheduledEventsService]":
-    """Scheduled events in this process, on a free port of loopback, with time that stands still.
+    """Scheduled events in this process, on a free port of loopback, with a clock that you advance.
 
     vm = scheduled_events.vm("web_0")       # its endpoint is vm.endpoint
     event = vm.schedule("Reboot")           # your handler reads it there

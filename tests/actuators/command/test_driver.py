@@ -274,7 +274,7 @@ async def test_a_program_goes_on_without_its_actuator_and_its_end_is_known(
     await until_over(successor)
     await until_over(scripts.made[0])
 
-    assert meanwhile.job == "its program runs"
+    assert meanwhile.job == "its program is running"
     seen = await successor.observe(WEB_0)
     assert (seen.intent, seen.issued, seen.untouched) == (KEY, True, False)
     assert scripts.actions() == 1

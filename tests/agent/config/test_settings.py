@@ -206,7 +206,7 @@ def test_a_hook_that_is_wrong_is_not_also_said_to_be_missing() -> None:
         ),
         (
             f'[hooks.a]\nkind = "command"\nargv = ["a\\u0000"]\n{RULE}',
-            "1: hooks.a: an argument can't hold a NUL",
+            "1: hooks.a: an argument can't contain a NUL",
         ),
         (f'{RULE}[[rules]]\nname = "b"', "3: rules[1]: no event reaches this rule: rule"),
         (f'{RULE}type = ["Freeze"]\n{RULE}', "5: rules[1].name: another rule is named"),

@@ -265,7 +265,7 @@ async def test_check_finds_what_would_go_wrong(proxy: Proxy, tmp_path: Path) -> 
     no_server, no_backend = await unknown.check()
     assert no_server == "HAProxy has no server three in backend web"
     assert no_backend.startswith("HAProxy has no backend none")
-    assert await powerless.check() == [f"{proxy.operator} is not of level admin"]
+    assert await powerless.check() == [f"{proxy.operator} does not have level admin"]
     assert (await absent.check())[0].startswith(f"can't reach HAProxy at {tmp_path / 'none'}")
 
 

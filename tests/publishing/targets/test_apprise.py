@@ -89,7 +89,7 @@ async def test_where_it_may_go_is_limited_for_apprise_too() -> None:
         outcome = await deliver(f"json://localhost:{receiver.port}", reach=Reach.PUBLIC)
 
     assert isinstance(outcome, Later)
-    assert outcome.reason.startswith("json://…: its address is not a place to send to: ")
+    assert outcome.reason.startswith("json://…: not allowed as a target: ")
     assert outcome.reason.endswith("is this machine's own")
     assert receiver.received == []
 
@@ -107,7 +107,7 @@ async def test_a_url_can_t_name_a_file_of_the_server_or_find_out_whether_it_is_t
     outcome = await deliver(workflow)
 
     assert outcome == Later(
-        reason="workflows://…: its URL names a file of this machine, which is not allowed: omit it"
+        reason="workflows://…: its URL names a file on this machine, which is not allowed: omit the file"
     )
 
 
@@ -125,9 +125,7 @@ async def test_a_file_that_is_named_in_another_way_is_not_opened(tmp_path: Path)
 async def test_this_machine_s_own_log_is_no_place_to_send_to() -> None:
     outcome = await deliver("syslog://")
 
-    assert outcome == Later(
-        reason="syslog://…: its address is not a place to send to: it is on this machine"
-    )
+    assert outcome == Later(reason="syslog://…: not allowed as a target: it is on this machine")
 
 
 async def test_one_that_never_answers_is_ended_at_the_limit() -> None:
@@ -136,7 +134,7 @@ async def test_one_that_never_answers_is_ended_at_the_limit() -> None:
             f"json://127.0.0.1:{receiver.port}?rto=60", patience=timedelta(seconds=3)
         )
 
-    assert outcome == Later(reason="json://… has not taken it within 3s")
+    assert outcome == Later(reason="json://… has not accepted the message within 3s")
 
 
 @pytest.mark.parametrize(

@@ -353,7 +353,7 @@ async def test_private_addresses_are_refused_unless_they_are_allowed() -> None:
 
     assert isinstance(refused, Later)
     assert reason(refused) == (
-        "127.0.0.1 is not a place to send to: 127.0.0.1 is this machine's own"
+        "127.0.0.1 is not allowed as a target: 127.0.0.1 is this machine's own"
     )
     assert allowed == Delivered()
     assert len(receiver.received) == 1
@@ -383,7 +383,7 @@ async def test_a_name_that_leads_to_a_private_address_is_refused() -> None:
 
     assert isinstance(outcome, Later)
     assert reason(outcome) == (
-        "inside.example is not a place to send to: 10.0.0.1 is in a private network"
+        "inside.example is not allowed as a target: 10.0.0.1 is in a private network"
     )
 
 

@@ -80,7 +80,7 @@ class CommandDriver:
             intent=record.key,
             issued=record.is_done,
             untouched=record.is_untouched,
-            job="its program runs" if record.is_running else "",
+            job="its program is running" if record.is_running else "",
         )
 
     async def mark(self, vm: Vm, key: str) -> None:
@@ -89,7 +89,7 @@ class CommandDriver:
     async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None:
         folder = self._folder(vm)
         await asyncio.to_thread(self._start, folder, action, vm, key)
-        progress(f"{action.do} runs")
+        progress(f"{action.do} is running")
         while (record := await self._read(folder)).is_running:  # noqa: ASYNC110  # see `_start`
             await asyncio.sleep(_LOOK_AGAIN)
         if (started := self._started.pop(folder.path, None)) is not None:

@@ -67,7 +67,7 @@ class CommandTable(ActuatorTable, frozen=True, kw_only=True):
         for argv in filter(None, (self.check, self.listing)):
             _check_argv(argv)
         if not self.procedures():
-            raise ValueError("there is no program for any type of event: give reboot, for example")
+            raise ValueError("no type of event has a program: set reboot, for example")
 
     @override
     def why_unlisted(self) -> str | None:
@@ -100,7 +100,7 @@ def _check_argv(argv: tuple[str, ...]) -> None:
     if not argv[0].startswith("/"):
         raise ValueError(f"the program must be an absolute path, not {argv[0]!r}")
     if any("\0" in part for part in argv):
-        raise ValueError("an argument can't hold a NUL")
+        raise ValueError("an argument can't contain a NUL")
 
 
 def _action(type_: EventType, table: CommandAction) -> Action:

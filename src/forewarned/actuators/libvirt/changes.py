@@ -32,7 +32,7 @@ async def until_changed(hosts: Sequence[Host]) -> None:
                 await listening.enter_async_context(_told_of_changes(host, hear))
                 count += 1
         if not count:
-            raise TryLaterError("no host tells of changes")
+            raise TryLaterError("no host reports changes")
         await heard.wait()
     await asyncio.sleep(_SETTLING)
 

@@ -107,7 +107,7 @@ class Migration:
         await self._migrate(located, target, libvirt.VIR_MIGRATE_OFFLINE | _KEPT)
         moved = await locate(self._hosts, located.vm)
         if moved is None or moved.host is not target:
-            raise DriverError(f"{target.name} should have {located.vm.name}, and does not")
+            raise DriverError(f"{target.name} should have {located.vm.name}, but does not")
         return moved
 
     async def _migrate(self, located: LocatedVm, target: Host, flags: int) -> None:

@@ -82,7 +82,7 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
     def why_unlisted(self) -> str | None:
         if self._named_hosts():
             return None
-        return "which hosts are to be listed is not known: give targets, or hosts without * and ?"
+        return "can't tell which hosts to list: set targets, or write hosts without * and ?"
 
     @override
     def procedures(self) -> Mapping[EventType, Procedure]:

@@ -52,7 +52,8 @@ class Compute:
         servers = [each for each in await self.servers() if each.name == name]
         if len(servers) > 1:
             raise DriverError(
-                f"{len(servers)} VMs of this cloud are called {name}: give the fleet their ids"
+                f"{len(servers)} VMs of this cloud are called {name}: set vm_id of each in the"
+                " fleet"
             )
         return servers[0] if servers else None
 

@@ -32,9 +32,11 @@ class CommandHook(HookTable, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, value in self.environment.items():
             if not name or "=" in name or "\0" in name + value:
-                raise ValueError(f"{name!r} can't be a variable's name, or its value holds a NUL")
+                raise ValueError(
+                    f"{name!r} can't be a variable's name, or its value contains a NUL"
+                )
         if any("\0" in part for part in (*self.argv, *self.undo_argv)):
-            raise ValueError("an argument can't hold a NUL")
+            raise ValueError("an argument can't contain a NUL")
         if not all(argv[0] for argv in (self.argv, self.undo_argv) if argv):
             raise ValueError("the program's name can't be empty")
         if self.veto_exit_code is not None and not 1 <= self.veto_exit_code <= 255:

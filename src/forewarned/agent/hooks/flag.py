@@ -85,7 +85,7 @@ class FlagHook(UndoableTable, frozen=True, kw_only=True):
         if not folder.is_dir():
             return [f"there is no directory {folder}"]
         if not os.access(folder, os.W_OK | os.X_OK):
-            return [f"the agent may not make or remove files in {folder}"]
+            return [f"the agent is not allowed to create or remove files in {folder}"]
         if self._file.exists() and not self._file.is_file():
             return [f"{self._file} is not a file"]
         return []
@@ -99,7 +99,7 @@ class FlagHook(UndoableTable, frozen=True, kw_only=True):
 
     def _make(self, call: Call) -> str:
         if "made" not in call.notes and self._file.exists():
-            return f"{self._file} exists already, and stays"
+            return f"{self._file} already exists, and is left as it is"
         content = fill(self.content, call)
         call.save_notes({"made": content})
         _write(self._file, content.encode(), mode=int(self.mode, 8))
@@ -126,7 +126,7 @@ class FlagHook(UndoableTable, frozen=True, kw_only=True):
         except FileNotFoundError:
             return f"{self._file} is gone already"
         if found != content:
-            return f"{self._file} has been changed since, and stays"
+            return f"{self._file} was changed in the meantime, and is left as it is"
         self._file.unlink(missing_ok=True)
         return f"removed {self._file}"
 
@@ -157,7 +157,9 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
     finally:
         os.close(file)
     if len(content) > _LARGEST:
-        raise TargetError(f"{path} has more than {_LARGEST} bytes, too many to put it back")
+        raise TargetError(
+            f"{path} has more than {_LARGEST} bytes, so the agent could not put it back"
+        )
     return content, status
 
 

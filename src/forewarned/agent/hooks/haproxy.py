@@ -73,7 +73,7 @@ class HaproxyHook(UndoableTable, frozen=True, kw_only=True):
             await asyncio.sleep(_LOOK)
         theirs = [server for server in servers if server not in ours]
         if theirs:
-            return f"{', '.join(theirs)} had been drained before, and will stay so"
+            return f"{', '.join(theirs)} had been drained before, and will stay drained"
         return f"drained {', '.join(servers)}"
 
     @override
@@ -97,7 +97,7 @@ class HaproxyHook(UndoableTable, frozen=True, kw_only=True):
                 problems.append(str(error))
         # Without a state to set, it answers with its usage, or that the socket may not do this.
         if not problems and await self._ask(f"set server {self.servers[0]}") == _DENIED:
-            problems.append(f"{self.socket} is not of level admin")
+            problems.append(f"{self.socket} does not have level admin")
         return problems
 
     @override
@@ -152,7 +152,7 @@ async def _exchange(where: str, command: str) -> str:
         host, port = _host_and_port(where)
         reader, writer = await asyncio.open_connection(host, port)
     elif sys.platform == "win32":
-        raise TargetError(f"there are no Unix sockets such as {where} here: name {_TCP}HOST:PORT")
+        raise TargetError(f"this system has no Unix sockets such as {where}: give {_TCP}HOST:PORT")
     else:
         reader, writer = await asyncio.open_unix_connection(where)
     try:

@@ -54,4 +54,4 @@ class LogHook(HookTable, frozen=True, kw_only=True):
 
     @override
     def describe(self, _phase: Phase) -> str:
-        return f"log a line, as {self.level}"
+        return f"log a line at level {self.level}"

@@ -99,7 +99,7 @@ class NotifyHook(HookTable, frozen=True, kw_only=True):
                 check_url(url)
         except ValueError:
             # Without the URL: it is in a file because it is a secret.
-            raise TargetError(f"{self.url_file} does not hold a URL") from None
+            raise TargetError(f"{self.url_file} does not contain a URL") from None
         return url
 
 

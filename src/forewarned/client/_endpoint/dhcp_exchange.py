@@ -39,7 +39,7 @@ class DhcpExchange:
                     device = socket.SO_BINDTODEVICE
                     channel.setsockopt(socket.SOL_SOCKET, device, self.interface.encode())
                 else:
-                    raise OSError("an interface to ask DHCP through can be named on Linux only")
+                    raise OSError("an interface for DHCP can be chosen only on Linux")
             channel.bind(("", _CLIENT))
             for patience in self.tries:
                 transaction = secrets.randbits(32)

@@ -53,7 +53,9 @@ class AppriseTarget:
                 )
         except TimeoutError:
             limit = format_duration(self._patience)
-            return Later(reason=f"{self._service.place} has not taken it within {limit}")
+            return Later(
+                reason=f"{self._service.place} has not accepted the message within {limit}"
+            )
         except TargetError as error:
             # Apprise does not say whether it is for ever.
             return Later(reason=str(error))
