@@ -201,7 +201,7 @@ def test_what_is_no_token_is_not_sent_and_not_shown(
     result = run(closed.url, f"clock --token-file {kept}")
 
     assert result.exit_code == 2
-    assert f"the file {kept} holds no token" in result.stderr
+    assert f"the file {kept} contains no token" in result.stderr
     assert "forewarned token create" in result.stderr
     assert "hush" not in result.output
     assert closed.shown == []
@@ -211,7 +211,7 @@ def test_a_variable_that_holds_no_token_is_named(closed: RefusingServer) -> None
     result = run(closed.url, "clock", FOREWARNED_TOKEN="hush hush")
 
     assert result.exit_code == 2
-    assert "FOREWARNED_TOKEN holds no token" in result.stderr
+    assert "FOREWARNED_TOKEN contains no token" in result.stderr
     assert "hush" not in result.output
     assert closed.shown == []
 

@@ -75,7 +75,7 @@ def test_in_service_mode_only_the_vm_itself_can_read_its_document() -> None:
 
     assert lines[1:] == [
         "No VM reads the document of vm/web: started without notice.",
-        "The first read of a document, by its own VM, switches notice on:",
+        "The first read of a document, by one of its VMs, switches notice on:",
         "  curl -H Metadata:true 'http://169.254.169.254:80/metadata/scheduledevents?api-version=2020-07-01'",
     ]
 

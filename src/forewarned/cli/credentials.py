@@ -132,7 +132,7 @@ def _checked(text: str, where: str, *, at: str) -> str:
     token = text.strip()
     if len(token) > _LONGEST or not _SHAPE.fullmatch(token):
         raise UsageError(
-            f"{where} holds no token: it must be the token alone, as it was printed",
+            f"{where} contains no token: it must contain only the token, as it was printed",
             GET_ADMITTED,
             code="bad_token",
             field=at,

@@ -49,7 +49,7 @@ def notice_page(events: Iterable[wire.Event], health: wire.Health) -> Iterator[R
     if is_emulator:
         yield "The first read of a document switches notice on:"
     else:
-        yield "The first read of a document, by its own VM, switches notice on:"
+        yield "The first read of a document, by one of its VMs, switches notice on:"
     # In service mode they are all the same: a VM is known by its address.
     for curl in dict.fromkeys(_curl(plain(e.resources[0]), health) for e in unseen.values()):
         yield _command_line(curl)

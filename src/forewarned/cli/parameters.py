@@ -205,7 +205,7 @@ def plan_options(function: F) -> F:
             help="Allow a notice below the minimum of its type; emulators only.",
         ),
         click.option(
-            "--duration", type=read_span, metavar="SPAN", help="How long the impact will take."
+            "--duration", type=read_span, metavar="SPAN", help="How long the impact will last."
         ),
         click.option("--description", metavar="TEXT", help="Description to show to the VMs."),
     )

@@ -18,7 +18,7 @@ _OTHER_NAMES: Final = (
 )
 # By OpenSSL's numbers: its words change from version to version.
 _ADVICE: Final = {
-    9: "It is not valid yet: check the clocks of this machine and of the server's.",
+    9: "It is not valid yet: check the clocks of this machine and of the server.",
     10: "Restart the server, which renews it, and check this machine's clock.",
     62: _OTHER_NAMES,
     64: _OTHER_NAMES,
@@ -35,7 +35,7 @@ def trust(address: str, ca: Path | None) -> ssl.SSLContext | bool:
     try:
         return ssl.create_default_context(cafile=ca)
     except ssl.SSLError as error:
-        raise _unusable(ca, "holds no PEM certificate") from error
+        raise _unusable(ca, "contains no PEM certificate") from error
     except OSError as error:
         raise _unusable(ca, f"can't be read ({error.strerror})") from error
 

@@ -34,8 +34,8 @@ def test_status_tells_how_the_agent_is_and_what_it_does_about_open_events() -> N
 @pytest.mark.parametrize(
     ("ahead", "told"),
     [
-        (3 * DAY, "2026-01-08 11:59:59 UTC then, 3d ahead of this VM's"),
-        (-10 * MINUTE, "2026-01-05 11:49:59 UTC then, 10m behind this VM's"),
+        (3 * DAY, "2026-01-08 11:59:59 UTC at that read, 3d ahead of this VM's"),
+        (-10 * MINUTE, "2026-01-05 11:49:59 UTC at that read, 10m behind this VM's"),
     ],
 )
 def test_the_services_clock_and_the_vms_are_told_apart(ahead: timedelta, told: str) -> None:

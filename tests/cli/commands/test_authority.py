@@ -68,5 +68,5 @@ def test_a_file_that_is_no_certificate_is_not_printed(tmp_path: Path) -> None:
 
     assert not_text.exit_code == no_certificate.exit_code == 1
     assert "can't be read" in not_text.stderr
-    assert "holds no certificate" in no_certificate.stderr
+    assert "contains no certificate" in no_certificate.stderr
     assert no_certificate.stdout == ""

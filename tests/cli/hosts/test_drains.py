@@ -139,7 +139,7 @@ def test_vms_have_returned_if_they_are_on_the_host_or_gone(
         ),
         (
             {"state": MoveState.WAITING, "target": "hv-b"},
-            "waits for its turn, to hv-b, without notice: it does not read",
+            "waits for its turn, to hv-b, without notice: it does not read its document",
         ),
     ],
 )
@@ -158,5 +158,5 @@ def test_what_is_in_the_way_is_said_before_anything_is_begun() -> None:
     assert "nothing was begun on rack1: can't be moved: " in tried.stderr
     assert "--yes goes ahead" in tried.stderr
     assert planned.exit_code == 0, planned.output
-    assert "rack1: Planned (dry run: nothing is begun): can't be moved: " in planned.stdout
+    assert "rack1: Planned (dry run: nothing is moved): can't be moved: " in planned.stdout
     assert "no actuator carries out its events" in planned.stdout

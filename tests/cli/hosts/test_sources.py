@@ -56,7 +56,7 @@ def test_a_source_is_forgotten_and_its_vms_stay(served: Served) -> None:
 
     assert refused.exit_code == 1
     assert "take its table [[sources]] out of the settings" in refused.stderr
-    assert forgotten.stdout == "forgot rack1; what it has brought stays: 1 VM\n"
+    assert forgotten.stdout == "forgot rack1; its VMs stay in the fleet: 1\n"
     assert "shop" in served.run("fleet", "show").stdout
     assert again.exit_code == 1
     assert "no source 'rack1' has reported a listing yet" in again.stderr

@@ -59,7 +59,7 @@ def test_it_writes_where_the_file_is_looked_for_and_never_over_one_that_is_there
 
     assert first.exit_code == 0, first.stderr
     assert again.exit_code == 1
-    assert f"{name} is there already" in again.stderr
+    assert f"{name} already exists" in again.stderr
     assert Path(name).read_text() == "# mine\n"
 
 

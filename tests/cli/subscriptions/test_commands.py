@@ -94,11 +94,15 @@ def test_a_url_that_is_a_secret_comes_from_a_file_or_from_standard_input(
 @pytest.mark.parametrize(
     ("words", "content", "why"),
     [
-        (["add", "x"], "", "name a URL, or a file that holds it with --url-file"),
+        (["add", "x"], "", "name a URL, or a file that contains it with --url-file"),
         (["add", "x", URL, "--url-file", "url"], URL, "name a URL or --url-file, not both"),
         (["change", "ops", "--url", URL, "--url-file", "url"], URL, "not both"),
-        (["add", "x", "--url-file", "url"], "\n", "url holds no URL"),
-        (["add", "x", "--url-file", "url"], f"{URL}\n{URL}", "holds 2 lines, where one URL is"),
+        (["add", "x", "--url-file", "url"], "\n", "url contains no URL"),
+        (
+            ["add", "x", "--url-file", "url"],
+            f"{URL}\n{URL}",
+            "has 2 lines, but must contain one URL",
+        ),
         (["add", "x", "--url-file", "gone"], "", "can't read gone: No such file or directory"),
     ],
 )

@@ -23,8 +23,8 @@ _DEFAULT_STATE: Final = Path("/var/lib/forewarned-actuators")
 def actuator() -> None:
     """Carry out the tasks of events on this machine.
 
-    A server runs the actuators of its own settings file itself. Use this on a hypervisor, or
-    wherever else the means to act on VMs are.
+    A server itself runs the actuators in its settings file. Use this on a hypervisor, or on any
+    other machine from which VMs can be acted on.
     """
 
 
@@ -74,8 +74,8 @@ def run(
 ) -> None:
     """Run the actuators NAME until interrupted; without a NAME, all in the file.
 
-    You can stop them at any moment and start them again: they look first at what has become of
-    the tasks they had begun. The server's settings name each of them with driver = "remote".
+    You can stop them at any moment and start them again: they first check what became of the tasks
+    they had begun. The server's settings must name each of them, with driver = "remote".
     """
     declared = _declared(config, names)
     import asyncio

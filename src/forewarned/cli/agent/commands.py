@@ -49,7 +49,7 @@ def agent() -> None:
         # Its hooks are ended by process group, and it is stopped by signals.
         raise RefusedError(
             "the agent runs on Linux and macOS, not on Windows",
-            "Handle events in a program of yours, with forewarned.client: that runs here too.",
+            "Handle events in your own program, with forewarned.client, which runs on Windows too.",
             code="not_posix",
         )
 
@@ -84,7 +84,7 @@ def run(config: Path) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     default=_DEFAULT_FILE,
 )
-@click.option("--offline", is_flag=True, help="Check only the file, and none of its targets.")
+@click.option("--offline", is_flag=True, help="Check only the file, not the targets that it names.")
 @json_option
 def check(file: Path, *, offline: bool) -> None:
     """Check FILE, and the targets of its hooks.

@@ -88,7 +88,7 @@ def _agent_facts(status: AgentStatus) -> Iterator[tuple[str, str]]:
     else:
         yield "document", "none yet"
     if (lead := _lead(status)) and status.document_at is not None:
-        shown = f"{instant(status.document_at)} UTC then"
+        shown = f"{instant(status.document_at)} UTC at that read"
         side = "ahead of" if lead > timedelta(0) else "behind"
         yield "service's clock", f"{shown}, {span(abs(lead))} {side} this VM's"
     started = f"{instant(status.started_at)} UTC ({ago(status.started_at, status.now)})"

@@ -170,9 +170,8 @@ def revoke(*, name: str, config: Path | None, data: str | None, store: str | Non
 def import_(*, file: Path | None, config: Path | None, data: str | None, store: str | None) -> None:
     """Add the tokens of a principals.toml to the database that nodes share.
 
-    FILE is the one in the data directory, unless given. Tokens that are in the database already
-    stay as they are. If the database has a different token of the same name,
-    nothing is changed.
+    FILE is the one in the data directory, unless given. Tokens that are already in the database
+    stay as they are. If the database has a different token of the same name, nothing is changed.
     """
     place = place_of(config, data, store)
     if place.database is None:
@@ -188,8 +187,8 @@ def import_(*, file: Path | None, config: Path | None, data: str | None, store: 
             if any(principals.same_name(other, each.name) for other in known):
                 raise RefusedError(
                     f"the database has a different token for {each.name!r}; nothing was changed",
-                    f"Revoke it with 'forewarned token revoke {each.name}', or take it out of the"
-                    " file.",
+                    f"Revoke it with 'forewarned token revoke {each.name}', or remove it from"
+                    " the file.",
                     code="name_taken",
                     field="name",
                 )

@@ -19,7 +19,9 @@ _BEGINNING: Final = "-----BEGIN CERTIFICATE-----"
 
 
 @click.command()
-@click.option("--path", "only_path", is_flag=True, help="Print its path instead.")
+@click.option(
+    "--path", "only_path", is_flag=True, help="Print the path of the certificate instead."
+)
 @folder_options
 @json_option
 def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
@@ -27,7 +29,7 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
 
     az and the Azure SDKs only use HTTPS. Pass the path of the certificate to az and Python in
     REQUESTS_CA_BUNDLE, to Node in NODE_EXTRA_CA_CERTS, to curl with --cacert; 'forewarned env' does
-    that for az and the SDKs. This CLI takes it with --ca, or in FOREWARNED_CA. The server creates
+    that for az and the SDKs. Pass it to this CLI with --ca, or in FOREWARNED_CA. The server creates
     the certificate at its first start, and keeps it.
     """
     settings = local_settings(config, data)
@@ -61,7 +63,7 @@ def _read(path: Path) -> str:
         raise RefusedError(f"{path} can't be read ({error})", code="no_authority") from error
     if not pem.startswith(_BEGINNING):
         raise RefusedError(
-            f"{path} holds no certificate",
+            f"{path} contains no certificate",
             "The server says at its next start what to do about it.",
             code="no_authority",
         )

@@ -57,8 +57,8 @@ def complete(session: Session, event: str) -> None:
     EVENT is an id, or the first characters of one; omit it if only one event has started.
 
     An emulator completes events by itself after a while, and so does a server in service mode whose
-    actuators carry events out. For VMs that have none an operator does the work, and then runs this
-    command.
+    actuators carry events out. For VMs without an actuator, an operator does the work, and then
+    runs this command.
     """
     path = f"{lookup.event_path(session.control, event, lookup.STARTED)}/complete"
     answer = session.control.post(path)

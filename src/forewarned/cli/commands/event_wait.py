@@ -42,8 +42,8 @@ _A_REQUEST: Final = timedelta(seconds=20)
 def wait(session: Session, event: str, *, milestone: str, timeout: str) -> None:
     """Wait until EVENT is approved, has started or is completed.
 
-    Fails on timeout, and at once if it can no longer happen: the event was canceled, or it started
-    without an approval.
+    Fails on timeout, and at once if what it waits for can no longer happen: the event was canceled,
+    or it started without an approval.
 
     EVENT is an id, or the first characters of one; omit it if only one event is open.
     """

@@ -57,7 +57,7 @@ def events(
 
     With --watch, a terminal shows a table that is kept up to date; otherwise each change is printed
     as a line, or with --json as one JSON object per line. If the server restarts meanwhile,
-    watching goes on with the first change that was missed.
+    watching resumes with the first change that was missed.
     """
     if watch:
         from forewarned.cli.watch import Wanted, watch_changes

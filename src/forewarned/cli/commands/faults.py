@@ -49,12 +49,14 @@ def faults(session: Session) -> None:
     metavar="SPAN",
     help="For kind status: the value of Retry-After.",
 )
-@click.option("--delay", type=read_span, metavar="SPAN", help="Delay the response, with any kind.")
+@click.option(
+    "--delay", type=read_span, metavar="SPAN", help="Delay the response; goes with any kind."
+)
 @click.option(
     "--times",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How often [default: until it is removed].",
+    help="How many times to use it [default: until it is removed].",
 )
 @click.option(
     "--vm", metavar="NAME", shell_complete=complete_vm, help="Only for this VM [default: every VM]."
@@ -83,7 +85,7 @@ def add(session: Session, /, *, vm: str | None, method: str | None, **fault: obj
 @faults.command("list")
 @with_session
 def list_(session: Session) -> None:
-    """List the faults, and how often each was used. The same as 'forewarned faults'."""
+    """List the faults, and how many times each was used. The same as 'forewarned faults'."""
     _list(session)
 
 

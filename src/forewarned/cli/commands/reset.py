@@ -16,9 +16,9 @@ from forewarned.control.v1 import wire
 def reset(session: Session) -> None:
     """Reset an emulator to its state at startup, as between tests.
 
-    Afterwards the fleet is as declared, no event is open, there are no faults, no VM counts as
-    reading, and the clock runs as fast as at startup. Time does not go back, incarnations keep
-    rising, and the history stays.
+    Afterwards the fleet is as declared, no event is open, there are no faults, every scope is
+    switched off until a VM reads its document, and the clock runs as fast as at startup. Time does
+    not go back, incarnations keep rising, and the history stays.
     """
     answer = session.control.post("/v1/reset", timeout=ENDLESS)
     session.show(answer, lambda: _page(answer.read(wire.ResetDone)))

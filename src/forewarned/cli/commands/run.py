@@ -29,7 +29,7 @@ _NOT_FOUND: Final = 127
 """As shells have them."""
 _ANY_PORT: Final = "127.0.0.1:0"
 _ADVICE: Final = (
-    "Run it as root, or allow user namespaces; in a container, with 'docker run --privileged'.",
+    "Run it as root, or allow user namespaces; in a container, use 'docker run --privileged'.",
     "--isolation none needs no namespace, but then the command has to read FOREWARNED_ENDPOINT.",
 )
 

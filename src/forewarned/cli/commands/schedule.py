@@ -50,7 +50,7 @@ _vms_option = click.option(
     metavar="NAME",
     multiple=True,
     required=True,
-    help="A VM to interrupt; repeat it for more.",
+    help="A VM to interrupt; repeat the option for more.",
     shell_complete=complete_vm,
 )
 _source_option = click.option(

@@ -65,8 +65,8 @@ def _of_own(path: Path, *, now: datetime) -> Iterator[Finding]:
             "certificate_expires",
             where=str(path),
             what=what,
-            todo="The server renews it by itself, so look into its log. Clients have to trust a new"
-            " authority anew.",
+            todo="The server renews it by itself, so see its log for why it did not. If the"
+            " authority is replaced, clients have to trust the new one.",
         )
 
 

@@ -34,12 +34,13 @@ _STYLES: Final = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.
 def doctor(*, config: Path | None, **flags: str | None) -> None:
     """Find out what is wrong with a server's set-up.
 
-    It takes the options of 'forewarned serve', and looks at what a server with them would use:
-    settings, files and their permissions, addresses, certificates, tokens, the store, the disk, the
-    clock. If the server runs, it asks it about its nodes, tasks, sources and events, too.
+    It takes the options of 'forewarned serve', and looks at what a server with these options would
+    use: settings, files and their permissions, addresses, certificates, tokens, the store, the
+    disk, the clock. If the server is running, this command also asks it about its nodes, tasks,
+    sources and events.
 
-    Each finding says what is wrong, where, and what to do. It exits with 1 if there is a problem,
-    and with 0 if there are only warnings and notes. It changes nothing.
+    Each finding says what is wrong, where, and what to do. The command exits with 1 if there is a
+    problem, and with 0 if there are only warnings and notes. It changes nothing.
     """
     context = click.get_current_context()
     found = list(_findings(context, config, flags))
@@ -160,4 +161,4 @@ def _without_answer(why: str, examined: "Examined | None") -> Iterator[Finding]:
             " log says why; then restart it.",
         )
         return
-    yield note("not_running", where="", what="no server runs with these settings")
+    yield note("not_running", where="", what="no server is running with these settings")

@@ -47,7 +47,7 @@ class RunningServer:
             yield note(
                 "no_token_given",
                 where=self._where,
-                what="the server tells more only to those with a token",
+                what="the server says more only to callers with a token",
                 todo="Put a token with the role reader into FOREWARNED_TOKEN.",
             )
             return
@@ -104,8 +104,9 @@ class RunningServer:
         return problem(
             "store_unavailable",
             where=self._where,
-            what=f"the server runs, but {why}: VMs read their last documents, nothing changes",
-            todo="Look into the server's log, and at its disk or its database.",
+            what=f"the server is running, but {why}: VMs read the last documents, and nothing"
+            " changes",
+            todo="Look at the server's log, and at its disk or its database.",
         )
 
     def _settings(self) -> Iterator[Finding]:
@@ -121,7 +122,7 @@ class RunningServer:
                     "settings_changed",
                     where=origin,
                     what=f"{name} is {value} here, and {was} in the running server",
-                    todo="Restart the server to use the file as it is.",
+                    todo="Restart the server to use the file as it is now.",
                 )
 
     def _nodes(self) -> Iterator[Finding]:
@@ -153,8 +154,8 @@ class RunningServer:
                 where=f"actuator {actuator}",
                 what=f"no one has claimed {number} of its tasks for"
                 f" {format_duration(_UNCLAIMED)} or more",
-                todo="Start it. If the server runs this actuator itself, its log says why it does"
-                " not run; `forewarned actuator run` runs those on other machines.",
+                todo="If the server runs this actuator itself, the server's log says why it is"
+                " not running. Otherwise start it on its machine with `forewarned actuator run`.",
             )
         yield from _more("task_stuck", len(stuck))
 
@@ -192,8 +193,8 @@ def of_nodes(found: wire.Nodes) -> Iterator[Finding]:
                 where=f"node {node.name} ({node.control})",
                 what=f"last seen {format_duration(_whole(silent))} ago;"
                 f" it was {format_duration(node.lag.length)} behind the store at that time",
-                todo="If it was stopped for good, nothing: it is forgotten after a day. Else"
-                " look at its log and its connection to the database.",
+                todo="If it was stopped for good, do nothing: it is forgotten after a day."
+                " Otherwise look at its log and its connection to the database.",
             )
     if found.standbys == "":
         yield warning(
@@ -233,8 +234,8 @@ def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
                 "subscription_failing",
                 where=where,
                 what=f"{each.health.failures} attempts in a row failed, {each.health.pending}"
-                f" messages wait: {each.health.last_error}",
-                todo="Correct the target. Attempts go on for a day.",
+                f" messages are waiting: {each.health.last_error}",
+                todo="Correct the target. The server tries each message again for a day.",
             )
 
 

@@ -26,7 +26,7 @@ def of_directory(settings: Settings) -> Iterator[Finding]:
             "data_no_directory",
             where=str(folder),
             what="this is a file, and the server needs a directory",
-            todo="Move it away, or give another directory as data.",
+            todo="Move the file away, or choose another directory with --data.",
         )
         return
     yield from _of_owner(folder, settings)
@@ -35,7 +35,8 @@ def of_directory(settings: Settings) -> Iterator[Finding]:
             "data_unwritable",
             where=str(folder),
             what="the user who runs this command can't write there",
-            todo="Run it as the server's user, or give that user the directory with `chown -R`.",
+            todo="Run this command as the server's user, or give that user the directory with"
+            " `chown -R`.",
         )
     yield from of_space(folder, shutil.disk_usage(folder).free)
 
@@ -48,7 +49,7 @@ def _of_place(folder: Path) -> Iterator[Finding]:
             "data_unwritable",
             where=str(folder),
             what=f"it does not exist, and can't be created in {above}",
-            todo="Create it for the server's user, or give another directory as data.",
+            todo="Create it for the server's user, or choose another directory with --data.",
         )
 
 
@@ -60,7 +61,7 @@ def _of_owner(folder: Path, settings: Settings) -> Iterator[Finding]:
             "data_shared",
             where=str(folder),
             what="all users of this machine share this directory",
-            todo="Give a directory for the server alone as data.",
+            todo="Choose a directory for the server alone with --data.",
         )
         return
     if is_service and os.geteuid() not in {0, found.st_uid}:
@@ -86,7 +87,10 @@ def _of_owner(folder: Path, settings: Settings) -> Iterator[Finding]:
 
 def of_space(folder: Path, free: int) -> Iterator[Finding]:
     what = f"{free / (1 << 20):,.0f} MiB are free"
-    todo = "Make room, or move the data directory: without room the server changes nothing (503)."
+    todo = (
+        "Free some space, or move the data directory: on a full disk, the server refuses all"
+        " changes (503)."
+    )
     if free < _FULL:
         yield problem("disk_full", where=str(folder), what=what, todo=todo)
     elif free < _NEARLY_FULL:

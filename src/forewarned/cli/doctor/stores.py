@@ -48,8 +48,9 @@ def of_file(settings: Settings, found: Examined, *, now: datetime) -> Iterator[F
             "clock_behind_store",
             where=where,
             what=f"its last change was at {last:%Y-%m-%d %H:%M:%S} UTC, which is in the future:"
-            " this machine's clock is wrong, or the store is an emulator's whose clock was moved",
-            todo="Correct the machine's clock, or give another directory as data.",
+            " this machine's clock is wrong, or the store belongs to an emulator whose clock"
+            " was moved",
+            todo="Correct the machine's clock, or choose another directory with --data.",
         )
 
 
@@ -74,5 +75,6 @@ def _to_migrate(where: str, found: int, newest: int) -> Finding:
         "store_to_migrate",
         where=where,
         what=f"it has schema {found}, and this version uses {newest}",
-        todo="The server migrates it when it starts. Back it up before, as there is no way back.",
+        todo="The server migrates it when it starts. Back it up first: the migration can't be"
+        " undone.",
     )

@@ -30,10 +30,10 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 _GRADES: Final = ("essential", "robust", "exemplary")
 _TELL: Final = (
     "tell the handler where the service is: {endpoint} in its arguments stands for the URL,",
-    "--endpoint-env NAME puts it into a variable, --listen HOST:PORT serves where it looks.",
+    "--endpoint-env NAME puts it in a variable, --listen HOST:PORT serves where the handler looks.",
 )
 _CHOICES: Final = (
-    "Allow user namespaces, or run as root; in a container, with 'docker run --privileged'.",
+    "Allow user namespaces, or run as root; in a container, use 'docker run --privileged'.",
     f"Or {_TELL[0]}",
     _TELL[1],
 )
@@ -68,7 +68,7 @@ _CHOICES: Final = (
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Serve there; implies --isolation none and --at-once 1.",
+    help="Serve at this address; implies --isolation none and --at-once 1.",
 )
 @click.option(
     "--private",
@@ -225,9 +225,9 @@ def _examinee(
             raise UsageError("--private needs a namespace", code="no_namespace")
         if not is_told:
             raise UsageError(
-                "--isolation none: a handler with 169.254.169.254 built in would ask this machine's"
-                " own endpoint, and may approve real events",
-                "Leave --isolation none out, so that the handler gets a network of its own.",
+                "--isolation none: a handler with 169.254.169.254 built in would send its"
+                " requests to this machine's own endpoint, and may approve real events",
+                "Omit --isolation none, so that the handler gets its own network.",
                 f"Or {_TELL[0]}",
                 _TELL[1],
                 code="no_endpoint",

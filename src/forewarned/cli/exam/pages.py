@@ -17,7 +17,7 @@ from forewarned.scenarios.report import Report, Standing
 _SHOWN: Final = 3
 _SILENCE: Final = (
     "The handler sent no request in any scenario. Check",
-    "- whether it runs at all: above is how it ended, if it did, and what it printed;",
+    "- whether it runs at all: how it ended, if it did, and what it printed are shown above;",
     "- whether it sends one within 30 seconds of its start;",
     "- where it sends it: {endpoint} in its arguments and the variable FOREWARNED_ENDPOINT are",
     "  the URL of the service. In a namespace that is at 169.254.169.254, and nothing else can be",

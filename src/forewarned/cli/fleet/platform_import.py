@@ -31,8 +31,8 @@ def import_() -> None:
 def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
     """Print a fleet file with the VMs of libvirt at each URI. Needs no server.
 
-    Addresses are those that domains and networks configure. VMs for which there is none are in the
-    file as comments.
+    Addresses come from the configuration of domains and networks. VMs without one are in the file
+    as comments.
     """
     from forewarned.actuators.libvirt.installation import LibvirtMissingError, require
 
@@ -63,7 +63,7 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
 @click.option(
     "--secret-file", metavar="FILE", required=True, help="The file with the credential's secret."
 )
-@click.option("--region", metavar="NAME", default="", help="[default: the first of the catalog]")
+@click.option("--region", metavar="NAME", default="", help="[default: the first in the catalog]")
 @click.option(
     "--interface",
     type=click.Choice(["public", "internal", "admin"]),
@@ -74,7 +74,7 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
 @click.option(
     "--cloud-ca",
     metavar="FILE",
-    help="The authority that signed the cloud's certificates, if it is not well known.",
+    help="The authority that signed the cloud's certificates, if the system does not trust it.",
 )
 @output_option
 @json_option

@@ -47,8 +47,8 @@ def export(
 ) -> None:
     """Write history into a file, oldest first, however much there is.
 
-    FILE has its name only once it is complete. In CSV, cells that a spreadsheet would take for a
-    formula begin with an apostrophe.
+    FILE appears under its name only once it is complete. In CSV, cells that a spreadsheet would
+    take for a formula begin with an apostrophe.
     """
     wanted = {
         **query,

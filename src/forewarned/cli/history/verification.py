@@ -26,18 +26,18 @@ from forewarned.storage.relational.database import Database
 @click.option(
     "--head",
     metavar="NUMBER:DIGEST",
-    help="Also compare with this head, which an earlier run has printed.",
+    help="Also compare with this head, printed by an earlier run.",
 )
 @json_option
 def verify(*, config: Path | None, data: str | None, store: str | None, head: str | None) -> None:
     """Verify that history is what was written: nothing edited, removed, inserted or swapped.
 
     Reads the store itself and changes nothing; a server may run meanwhile. Every row is compared
-    with the hash chain that the server keeps. Keep the printed head out of reach of those who
-    can change the store, and give it with --head the next time: then a chain that was shortened
-    or written anew is found as well.
+    with the hash chain that the server keeps. Keep the printed head out of reach of those who can
+    change the store, and give it with --head the next time: then a chain that was shortened or
+    rewritten is found as well.
 
-    Exits with 1 if anything is wrong, and names it.
+    Exits with 1 if anything is wrong, and says what.
     """
     place = place_of(config, data, store)
     wanted = _head(head)

@@ -35,7 +35,8 @@ def host() -> None:
 @click.option(
     "--every-vm",
     is_flag=True,
-    help="Include the VMs of other hosts, so that they are known here as soon as they are moved.",
+    help="Include the VMs of other hosts, so that they are known here as soon as they are moved"
+    " here.",
 )
 @with_session
 def rules(session: Session, *, name: str, metadata: str | None, every_vm: bool) -> None:
@@ -72,8 +73,8 @@ def _warning(left_out: tuple[str, ...]) -> str:
 def certificate(*, name: str, data: str | None, config: Path | None) -> None:
     """Print what 'forewarned host serve' needs on HOST: a private key and certificates.
 
-    Run it where the server's state is, and keep what it prints from all others: with it, a machine
-    reads the documents of HOST's VMs and approves in their names. It is good for 13 months.
+    Run it where the server's state is, and keep the output secret: with it, any machine can read
+    the documents of HOST's VMs and approve events in their names. It is valid for 13 months.
     """
     refuse_missing_packages()
     from forewarned.clock import wall_clock
@@ -113,8 +114,8 @@ def certificate(*, name: str, data: str | None, config: Path | None) -> None:
 def serve(*, feed: str, bundle: Path, **flags: str | None) -> None:
     """Serve the VMs of this host, on the host itself, until interrupted.
 
-    The documents come from a server. While it can't be reached, VMs read those that they last had,
-    and approvals get 503.
+    The documents come from a server. While the server can't be reached, VMs read the last documents
+    it sent, and approvals get 503.
     """
     refuse_missing_packages()
     from forewarned.runtime.hosts import poller

@@ -42,7 +42,7 @@ _BETWEEN_LOOKS: Final = 1.0
 def list_hosts(session: Session) -> None:
     """Show hosts, with how many VMs each has, and how far its drain has come.
 
-    A host without VMs is listed as long as no VM may be moved to it.
+    A host without VMs is listed while no VM may be moved to it.
     """
     answer = session.control.get("/v1/hosts")
     session.show(answer, lambda: _hosts_page(answer.read(list[Host])))
@@ -144,7 +144,7 @@ def status(session: Session, name: str, *, wait: bool) -> None:
 )
 @with_session
 def undrain(session: Session, name: str, *, returns: bool) -> None:
-    """Cancel what has not begun of a drain, and allow VMs to be moved to HOST again.
+    """Cancel the moves of a drain that have not begun, and allow VMs to be moved to HOST again.
 
     'forewarned host status HOST --wait' shows VMs on their way back.
     """
@@ -220,7 +220,7 @@ def refuse_unless_returned(moves: Iterable[ShownMove], host: str) -> None:
     away = [each.vm for each in moves if not _is_back(each, host)]
     if away:
         raise CommandError(
-            f"the drain of {host} was ended, and VMs were not moved back: {', '.join(away)}",
+            f"the drain of {host} has ended, but these VMs were not moved back: {', '.join(away)}",
             code="vms_not_returned",
         )
 
@@ -252,7 +252,7 @@ def _headline(found: ShownDrain) -> str:
         return f"{line}, {found.reason}" if found.reason else line
     line = f"{found.host}: {found.state}"
     if found.dry_run:
-        line += " (dry run: nothing is begun)"
+        line += " (dry run: nothing is moved)"
     return f"{line}: {found.reason}" if found.reason else line
 
 
@@ -268,10 +268,10 @@ def _table(found: ShownDrain) -> Table:
 def progress_of(move: ShownMove) -> str:
     match move.state:
         case MoveState.ASKED:
-            words = f"actuator {move.actuator} is asked whether it can be moved"
+            words = f"actuator {move.actuator} is being asked whether it can be moved"
         case MoveState.WAITING:
             words = "waits for its turn" + (f", to {move.target}" if move.target else "")
-            words += "" if move.reads else ", without notice: it does not read"
+            words += "" if move.reads else ", without notice: it does not read its document"
         case MoveState.NOTICE if move.not_before is not None:
             words = f"waits for its approval, or {_clock(move.not_before)}"
         case MoveState.MOVED if move.moved_to is not None:

@@ -38,8 +38,8 @@ def list_sources(session: Session) -> None:
 def forget(session: Session, *, name: str) -> None:
     """Forget the source NAME, which no longer reports.
 
-    One that still reports is refused. Its VMs stay in the fleet. From then on 'fleet apply --prune'
-    removes those that its file does not name.
+    A source that still reports can't be forgotten. The VMs of the source stay in the fleet. From
+    then on 'fleet apply --prune' removes those that the fleet file does not name.
     """
     answer = session.control.delete(f"/v1/sources/{quote(name, safe='')}")
     session.show(answer, lambda: _forgotten(answer.read(ShownSource)))
@@ -89,4 +89,4 @@ def _overdue(source: ShownSource) -> timedelta:
 
 
 def _forgotten(source: ShownSource) -> Iterator[RenderableType]:
-    yield plain(f"forgot {source.name}; what it has brought stays: {count(source.vms, 'VM')}")
+    yield plain(f"forgot {source.name}; its VMs stay in the fleet: {source.vms}")

@@ -22,9 +22,9 @@ _STYLES: Final = {TaskState.STUCK: "bold red", TaskState.FAILED: "red", TaskStat
 
 @click.group()
 def tasks() -> None:
-    """See and settle what actuators do to VMs.
+    """See what actuators do to VMs, and retry or skip tasks.
 
-    A task is one VM's part of an event that has started. An actuator claims and carries it out.
+    A task is one VM's part of an event that has started. An actuator claims it and carries it out.
     """
 
 
@@ -33,7 +33,7 @@ def tasks() -> None:
     "--state",
     type=click.Choice(list(TaskState), case_sensitive=False),
     metavar="STATE",
-    help="Only tasks in this state, like Stuck; those that are over included.",
+    help="Only tasks in this state, like Stuck, including those that are over.",
 )
 @click.option(
     "--host",
@@ -69,7 +69,7 @@ def list_tasks(
 @click.argument("vm", metavar="VM", shell_complete=complete_vm)
 @with_session
 def retry(session: Session, event: str, vm: str) -> None:
-    """Have the task of VM in EVENT, which is Stuck or Failed, tried again.
+    """Retry the task of VM in EVENT, which is Stuck or Failed.
 
     EVENT is an id, or the first characters of one.
     """
@@ -81,9 +81,10 @@ def retry(session: Session, event: str, vm: str) -> None:
 @click.argument("vm", metavar="VM", shell_complete=complete_vm)
 @with_session
 def skip(session: Session, event: str, vm: str) -> None:
-    """Count the task of VM in EVENT as done, whatever has become of it.
+    """Count the task of VM in EVENT as done, whatever became of the VM.
 
-    EVENT is an id, or the first characters of one. When all of its tasks are over, it completes.
+    EVENT is an id, or the first characters of one. When all tasks of the event are over, the event
+    completes.
     """
     _order(session, event, vm, "skip")
 
@@ -103,8 +104,8 @@ def _page(found: Sequence[ShownTask]) -> Iterator[RenderableType]:
     if stuck:
         first = f"{short_ids(task.event_id for task in found)[stuck[0].event_id]} {stuck[0].vm}"
         yield ""
-        yield f"To try again:            forewarned tasks retry {plain(first)}"
-        yield f"If the VM is as wanted:  forewarned tasks skip {plain(first)}"
+        yield f"To try again:        forewarned tasks retry {plain(first)}"
+        yield f"To count it as done: forewarned tasks skip {plain(first)}"
 
 
 def _table(found: Sequence[ShownTask]) -> Table:

@@ -36,7 +36,7 @@ class SettingsCase(StrEnum):
 def init() -> None:
     """Write a commented file to begin with.
 
-    It never overwrites a file. Every line says what it is for; take out what you don't need.
+    It never overwrites a file. Comments say what the lines are for; remove what you don't need.
     """
 
 
@@ -65,7 +65,7 @@ def fleet(*, file: str, case: str) -> None:
     default=AgentCase.COMMAND.value,
     show_default=True,
     help="web: HAProxy and a unit; database: PostgreSQL; kubernetes: a node of a cluster;"
-    " command: programs of your own.",
+    " command: your own programs.",
 )
 @json_option
 def agent(*, file: str, case: str) -> None:
@@ -106,7 +106,7 @@ def _write(name: str, file: str, then: str) -> None:
             made.write(text)
     except FileExistsError as error:
         raise RefusedError(
-            f"{path} is there already", "Name another file, or move this one away.", code="exists"
+            f"{path} already exists", "Name another file, or move this one away.", code="exists"
         ) from error
     except OSError as error:
         raise RefusedError(

@@ -27,7 +27,9 @@ def _read_pause(text: str) -> timedelta:
         raise click.BadParameter(str(error)) from error
     if pause < timedelta(milliseconds=200):
         # Azure allows a VM five requests a second, for all its programs together.
-        raise click.BadParameter("the endpoint is read five times a second at most: write 1s")
+        raise click.BadParameter(
+            "the endpoint is read at most five times a second: write 200ms or more"
+        )
     return pause
 
 
@@ -44,7 +46,8 @@ def _read_pause(text: str) -> timedelta:
 @click.option(
     "--anonymous",
     is_flag=True,
-    help="Replace names, and ids of subscriptions, events and VMs, each by the same stand-in.",
+    help="Replace names, and ids of subscriptions, events and VMs, each always by the same"
+    " stand-in.",
 )
 @click.option(
     "--every",
@@ -74,10 +77,10 @@ def record(
 ) -> None:
     """Record what the endpoint at URL says, until interrupted.
 
-    Without URL, the endpoint is looked for where a VM finds it. It is only ever read: nothing is
-    approved. A line is written when the answer differs from the one before, and when there is
-    none; it is on disk before the endpoint is read again. 'forewarned serve --replay FILE' plays
-    the file back.
+    Without URL, the endpoint is looked for in the places where a VM finds it. It is only read:
+    nothing is approved. A line is written when the answer differs from the one before, and when no
+    answer comes; the line is on disk before the endpoint is read again. 'forewarned serve --replay
+    FILE' plays the file back.
     """
     from forewarned.client import EndpointNotFoundError, ScheduledEvents
     from forewarned.recordings.file import (

@@ -65,7 +65,8 @@ def check(files: tuple[Path, ...]) -> None:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=Path(),
     metavar="DIRECTORY",
-    help="Where the handler works: probes look for their files there [default: here].",
+    help="The handler's working directory, where probes look for their files [default: the"
+    " current one].",
 )
 @with_session
 def run(session: Session, file: Path, vm: str | None, patience: float, folder: Path) -> None:
@@ -83,7 +84,7 @@ def run(session: Session, file: Path, vm: str | None, patience: float, folder: P
         raise UsageError("\n".join(error.mistakes), code="bad_scenario") from error
     read, unseen = playable(read if vm is None else renamed(read, vm))
     for title in unseen:
-        click.echo(f"not looked at: {title}", err=True)
+        click.echo(f"not checked: {title}", err=True)
     report = asyncio.run(_play(session, read, patience=patience, folder=folder))
     lines = [_as_json(report)] if session.is_json else map(plain, account(report).splitlines())
     for line in lines:

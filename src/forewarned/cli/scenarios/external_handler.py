@@ -15,7 +15,7 @@ class ExternalHandler:
         return None
 
     async def start(self, at: Endpoint, tell: Tell) -> None:  # noqa: ARG002  # the operator starts it
-        self._say(f"waiting for the handler of VM {at.vm} to ask at {at.url}")
+        self._say(f"waiting for the handler of VM {at.vm} to send a request to {at.url}")
         for name, value in at.environment.items():
             self._say(f"set {name}={value} in the handler's environment")
 

@@ -23,14 +23,15 @@ from forewarned.storage.errors import CannotOpenError
 @store_option
 @json_option
 def backup(*, target: Path, config: Path | None, data: str | None, store: str | None) -> None:
-    """Back up a server's state, while it runs or not.
+    """Back up a server's state, whether it is running or not.
 
-    DIRECTORY is created. It has the store as of one moment, the server's keys and certificates, and
-    the digests of its tokens, and it is verified before it gets its name. Keep it as safe as the
-    data directory. The settings file is not in it. Run this as the server's user, or as root.
+    DIRECTORY is created. It contains the store as of one moment, the server's keys and
+    certificates, and the digests of its tokens. It is verified before it gets its name. Keep it as
+    safe as the data directory. The settings file is not in it. Run this as the server's user, or as
+    root.
 
-    For nodes that share a PostgreSQL database, pg_dump does it; give the database with --store if
-    the settings don't name it. The keys are those of the node on this machine.
+    For nodes that share a PostgreSQL database, pg_dump backs up the store; give the database with
+    --store if the settings don't name it. The keys are those of the node on this machine.
     """
     place = place_of(config, data, store)
     try:
@@ -76,7 +77,7 @@ def restore(*, source: Path, config: Path | None, data: str | None, store: str |
     what it reads for something older. What was scheduled, approved or canceled since the backup is
     lost; events that were due meanwhile start late, none starts early.
 
-    Run this as the server's user, so that the files are its own.
+    Run this as the server's user, so that this user owns the files.
     """
     place = place_of(config, data, store)
     try:
@@ -108,7 +109,7 @@ def _restored(source: Path, found: Manifest, place: Place) -> list[str]:
     if place.database is None:
         if (folder / DATABASE).exists():
             raise BackupError(
-                f"{folder / DATABASE} is there already: a restore never overwrites a store. Restore"
+                f"{folder / DATABASE} already exists: a restore never overwrites a store. Restore"
                 " to an empty directory, or move the old store away"
             )
         state_directory.prepare_private(folder)

@@ -17,7 +17,7 @@ from forewarned.storage.errors import CannotOpenError
 @folder_options
 @store_option
 @click.option(
-    "--check", is_flag=True, help="Change nothing; exit with 1 if there is a step to run."
+    "--check", is_flag=True, help="Change nothing; exit with 1 if there is anything to migrate."
 )
 @json_option
 def migrate(*, config: Path | None, data: str | None, store: str | None, check: bool) -> None:
@@ -25,7 +25,7 @@ def migrate(*, config: Path | None, data: str | None, store: str | None, check: 
 
     A server does so when it starts. This is for a database whose nodes sign in with a role that may
     not change its tables: run it with a role that owns them, then start the new version. Nodes of
-    the version before go on working. A server with a store of its own has to be stopped.
+    the previous version keep working. A server that does not share its store has to be stopped.
     """
     place = place_of(config, data, store)
     path = place.folder.absolute() / DATABASE

@@ -14,11 +14,11 @@ from forewarned.control.v1 import wire
 @click.command()
 @with_session
 def nodes(session: Session) -> None:
-    """List the servers that share the store, and how they fare.
+    """List the servers that share the store, and whether they keep up with it.
 
     A node is stale if it has not been seen for 3 seconds, or if what it knew of the store then was
-    older than a second. Nodes that have not been seen for a day are not listed. A server with a
-    store of its own is the only node.
+    older than a second. Nodes that have not been seen for a day are not listed. A server that does
+    not share its store is the only node.
     """
     answer = session.control.get("/v1/nodes")
     session.show(answer, lambda: _page(answer.read(wire.Nodes)))

@@ -52,14 +52,14 @@ def subscription() -> None:
 def add(session: Session, /, *, name: str, url: str | None, **options: Any) -> None:  # see Given
     """Send messages about events to URL, from now on.
 
-    URL is a web service's, https://…, which gets a POST for each message and can verify its
-    signature. Or it is one of Apprise's, such as slack://… or mailto://…, for people. Those hold
-    secrets: give them in a file, or on standard input, with --url-file.
+    URL is that of a web service, https://…, which gets a POST for each message and can verify its
+    signature. Or it is an Apprise URL, such as slack://… or mailto://…, for people. Apprise URLs
+    contain secrets: give them in a file, or on standard input, with --url-file.
     """
     declared = Given(**options)
     place = declared.url(url)
     if place is None:
-        raise UsageError("name a URL, or a file that holds it with --url-file", code="no_url")
+        raise UsageError("name a URL, or a file that contains it with --url-file", code="no_url")
     body = {
         "name": name,
         "target": declared.as_target(place),
@@ -89,7 +89,7 @@ def change(
 ) -> None:
     """Change where messages go, what they look like, or which events they are about.
 
-    What you don't name stays. Options that choose events replace those from before.
+    What you don't name stays as it is. Options that choose events replace all earlier ones.
     """
     declared = Given(**options)
     place = declared.url(url)
@@ -111,7 +111,7 @@ def change(
 @subscription.command("list")
 @with_session
 def list_(session: Session) -> None:
-    """List subscriptions, with how their deliveries fare."""
+    """List subscriptions, with the state of their deliveries."""
     answer = session.control.get(_PATH)
     session.show(
         answer, lambda: list_page(answer.read(SubscriptionList).subscriptions, now=wall_clock())

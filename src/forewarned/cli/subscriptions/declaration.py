@@ -30,7 +30,7 @@ _OPTIONS: Final = (
         "--url-file",
         type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
         metavar="FILE",
-        help="Read the URL from this file, or from standard input for '-': one that is a secret"
+        help="Read the URL from this file, or from standard input for '-': a URL with secrets"
         " does not belong on a command line.",
     ),
     click.option(
@@ -43,13 +43,15 @@ _OPTIONS: Final = (
         "template_file",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="A text of your own: a Jinja2 template.",
+        help="Your own text: a file with a Jinja2 template.",
     ),
-    click.option("--content-type", metavar="TYPE", help="What the text of --template is."),
+    click.option(
+        "--content-type", metavar="TYPE", help="Media type of the text that --template makes."
+    ),
     click.option(
         "--every-scope",
         is_flag=True,
-        help="With --shape event-grid: also scopes whose policy does not ask for it.",
+        help="With --shape event-grid: also publish scopes whose policy does not ask for it.",
     ),
     click.option(
         "--type",
@@ -66,8 +68,8 @@ _OPTIONS: Final = (
         type=click.Choice([status.value for status in PublishedStatus], case_sensitive=False),
         multiple=True,
         metavar="STATUS",
-        help="Only when events become this: Scheduled, Approved, Started, Completed, Canceled or"
-        " Stalled.",
+        help="Only when events reach this status: Scheduled, Approved, Started, Completed,"
+        " Canceled or Stalled.",
     ),
     click.option(
         "--source",
@@ -82,7 +84,7 @@ _OPTIONS: Final = (
         multiple=True,
         metavar="GLOB",
         shell_complete=complete_scope,
-        help="Only events of scopes with such an id: 'vmss/api/*'.",
+        help="Only events of scopes whose id matches, like 'vmss/api/*'.",
     ),
     click.option(
         "--vm",
@@ -90,14 +92,13 @@ _OPTIONS: Final = (
         multiple=True,
         metavar="GLOB",
         shell_complete=complete_vm,
-        help="Only events of VMs with such a name: 'web-*'.",
+        help="Only events of VMs whose name matches, like 'web-*'.",
     ),
     click.option(
         "--secret-file",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Sign with the secrets in this file, one in each line [default: the server makes"
-        " one].",
+        help="Sign with the secrets in this file, one per line [default: the server makes one].",
     ),
     click.option(
         "--ca-file",
@@ -176,10 +177,10 @@ def _read_url(file: Path) -> str:
         raise _unreadable(where, error) from error
     lines = text.strip().splitlines()
     if not lines:
-        raise UsageError(f"{where} holds no URL", code="no_url")
+        raise UsageError(f"{where} contains no URL", code="no_url")
     if len(lines) > 1:
         raise UsageError(
-            f"{where} holds {len(lines)} lines, where one URL is expected", code="two_urls"
+            f"{where} has {len(lines)} lines, but must contain one URL", code="two_urls"
         )
     return lines[0]
 

@@ -53,7 +53,7 @@ def show_page(
         ("Target", _target_words(found)),
         ("Shape", plain(found.shape.kind)),
         ("Messages", filter_words(found)),
-        ("Kept by", "the settings file" if found.origin == "settings" else "operators"),
+        ("Managed by", "the settings file" if found.origin == "settings" else "operators"),
         ("Delivered", _delivered_words(health, now=now)),
         ("Failed", _failed_words(health, now=now)),
         ("Pending", _pending_words(health)),

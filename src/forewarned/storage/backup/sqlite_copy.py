@@ -67,7 +67,7 @@ def restore_database(copy: Path, path: Path) -> None:
     with sole_use(path):
         if path.exists():
             raise BackupError(
-                f"{path} is there already: a restore never overwrites a store. Restore to an empty"
+                f"{path} already exists: a restore never overwrites a store. Restore to an empty"
                 " directory, or move the old store away"
             )
         draft = path.with_name(f".{path.name}.restored")
