@@ -98,7 +98,7 @@ def test_steps_in_two_files_of_one_name_are_refused_as_they_would_be_taken_at_ev
         load_startup([here, there, fleet])
 
     assert refused.value.mistakes == (
-        f"{there}:1: step[0]: {here} has the same name and steps, too: rename one of the files",
+        f"{there}:1: step[0]: {here} has the same name and also has steps: rename one of the files",
     )
     assert len(load_startup([here, fleet]).step_files) == 1
 

@@ -191,7 +191,7 @@ def _wrong_method(method: str, by_method: Iterable[str]) -> ArmError:
     return ArmError(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "MethodNotAllowed",
-        f"This path takes {allowed}, not {method[:20]}.",
+        f"This path accepts {allowed}, not {method[:20]}.",
         headers={"Allow": allowed},
     )
 

@@ -35,7 +35,7 @@ async def require(services: ArmServices, subscription: str) -> None:
         raise not_found(
             "SubscriptionNotFound",
             f"The subscription '{subscription}' could not be found."
-            f" This server's own is '{services.subscription_id}'.",
+            f" This server's subscription is '{services.subscription_id}'.",
         )
 
 

@@ -60,7 +60,7 @@ async def sign_in(services: ArmServices, asked: Asked) -> ArmAnswer:
     if not audience:
         return _refused(
             "invalid_scope",
-            "scope must be one resource and /.default, or resource must name one:"
+            "scope must be one resource followed by /.default, or resource must name one:"
             f" {asked.root}/.default",
         )
     try:

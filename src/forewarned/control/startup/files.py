@@ -103,7 +103,9 @@ def _same_names(step_files: Iterable[StepFile]) -> Iterator[str]:
     for each in step_files:
         other = known.setdefault(each.name, each)
         if other is not each:
-            why = f"{other.file.source} has the same name and steps, too: rename one of the files"
+            why = (
+                f"{other.file.source} has the same name and also has steps: rename one of the files"
+            )
             yield from each.refusal(0, why).mistakes
 
 

@@ -87,7 +87,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         method="GET",
         path="/v1/events/{event_id}",
         name="show_event",
-        summary="One event; at once, or once it is approved, started or completed",
+        summary="One event; responds at once, or when the event is approved, started or completed",
         needs=Role.READER,
         answer=events.show_event,
         query=EventQuery,
@@ -181,7 +181,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         method="POST",
         path="/v1/sources/{name}/listing",
         name="report_listing",
-        summary="Say which VMs a platform has, or why that can't be said",
+        summary="Report which VMs a platform has, or why it can't be listed",
         needs=Role.ACTUATOR,
         answer=sources.report_listing,
         body=ReportListing,
@@ -212,7 +212,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         method="GET",
         path="/v1/history/export",
         name="export_history",
-        summary="All of history, or what the filters leave of it, oldest first: as lines of JSON,"
+        summary="All of history, or the rows that match the filters, oldest first: as lines of"
+        " JSON,"
         " or as CSV (`text/csv`)",
         needs=Role.READER,
         answer=history.export_history,
@@ -225,8 +226,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         method="GET",
         path="/v1/changes",
         name="watch_changes",
-        summary="Server-sent events: `hello` with what is open, then one for each transition; since"
-        " the header `Last-Event-ID`, if it is given",
+        summary="Server-sent events: `hello` with what is open, then one for each transition;"
+        " resumes after the header `Last-Event-ID`, if it is given",
         needs=Role.READER,
         answer=history.watch_changes,
         query=ChangesQuery,

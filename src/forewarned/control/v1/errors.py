@@ -63,7 +63,7 @@ def _no_route(request: Request, error: HTTPException) -> Response:
         message = f"there is nothing at {request.url.path}: /v1/openapi.json lists all routes"
         return _response(Failure(HTTPStatus.NOT_FOUND, message, {}), "not_found")
     allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
-    message = f"{request.url.path} takes {allowed}, not {request.method}"
+    message = f"{request.url.path} accepts {allowed}, not {request.method}"
     found = Failure(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": allowed})
     return _response(found, "method_not_allowed")
 

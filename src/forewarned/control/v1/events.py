@@ -56,7 +56,7 @@ async def explain_event(services: Services, asked: Asked[Nothing, Nothing]) -> w
 
 
 async def approve_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Event:
-    """Start an event before its NotBefore; repeating it, or once started, changes nothing."""
+    """Let an event start before its NotBefore; changes nothing if it is approved or has started."""
     event_id = _event_id(asked)
     await services.use_cases.approvals.approve_from_outside(event_id, by=asked.by)
     return views.event(await _record(services, event_id))

@@ -79,7 +79,7 @@ async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm
 
 
 async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Host]:
-    """Hosts, their VMs and drains. One without VMs is listed as long as it is cordoned."""
+    """Hosts, their VMs and drains. A host without VMs is listed while it is cordoned."""
     return await services.engine.ask(
         lambda snapshot: _hosts((saved.scope for saved in snapshot.scopes()), snapshot.drains())
     )

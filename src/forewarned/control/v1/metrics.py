@@ -45,7 +45,7 @@ class Metrics:
         self._waits = counter("forewarned_waits", "Polls that waited for a change.")
         self._approvals = counter("forewarned_approvals", "Requests of VMs that approved events.")
         self._refusals = counter(
-            "forewarned_refusals", "Requests of VMs refused, by reason.", ["reason"]
+            "forewarned_refusals", "Requests of VMs that were refused, by reason.", ["reason"]
         )
         transitions = counter(
             "forewarned_transitions", "What happened to events.", ["action", "type"]
@@ -61,7 +61,7 @@ class Metrics:
         )
         self._wakes = histogram(
             "forewarned_wake_lateness_seconds",
-            "How late due work was done.",
+            "How late work was done after it fell due.",
             buckets=_WAKE_BUCKETS,
         )
         self._events = gauge("forewarned_events", "Open events.", ["type", "status"])
@@ -80,7 +80,9 @@ class Metrics:
             ["source"],
         )
         self._brought = gauge(
-            "forewarned_source_vms", "VMs that a platform's listings have brought.", ["source"]
+            "forewarned_source_vms",
+            "VMs in the fleet that come from a platform's listings.",
+            ["source"],
         )
         self._silent = gauge(
             "forewarned_source_silent_hosts",
@@ -94,13 +96,13 @@ class Metrics:
         )
         self._lag = gauge(
             "forewarned_store_lag_seconds",
-            "How far this server is behind a shared store at most; 0 if it has its own.",
+            "The most that this server can be behind a shared store; 0 if its store is not shared.",
         )
         self._nodes = gauge("forewarned_nodes", "Servers on this store.", ["state"])
         self._epoch = gauge(
             "forewarned_store_epoch",
-            "Moves when a shared store may have lost what VMs were shown; 0 where no one shares"
-            " it.",
+            "Moves when a shared store may have lost what VMs were shown; 0 if the store is"
+            " not shared.",
         )
         self._reruns = counter(
             "forewarned_store_reruns",
@@ -125,7 +127,7 @@ class Metrics:
         self._counted_rows = (0, 0)
         self._delivered = gauge(
             "forewarned_subscription_delivered_total",
-            "Messages that a subscription was sent, by any node.",
+            "Messages that were delivered to a subscription, by any node.",
             ["subscription"],
         )
         self._failed = gauge(

@@ -103,13 +103,17 @@ class Step(Ask, frozen=True):
 
 
 class AddFault(Ask, frozen=True):
-    """A fault to make. Without a kind it is `status` if there is a status, else `delay`."""
+    """A fault to add. Without a kind it is `status` if there is a status, else `delay`."""
 
     kind: FaultKind | None = None
     status: Annotated[int | None, about("for kind status: 400 to 599")] = None
     retry_after: Annotated[Span | None, about("for kind status; default: none, 1s for 429")] = None
-    delay: Annotated[Span | None, about("in real time, before the response; with any kind")] = None
-    times: Annotated[int | None, about("how often; default: until it is removed")] = None
+    delay: Annotated[
+        Span | None, about("in real time, before the response; goes with any kind")
+    ] = None
+    times: Annotated[
+        int | None, about("how many times to use it; default: until it is removed")
+    ] = None
     vm: Annotated[Text | None, about("default: every VM")] = None
     method: Annotated[FaultMethod | None, about("reads or approvals; default: both")] = None
 
@@ -178,10 +182,10 @@ class EventsQuery(Ask, frozen=True):
 
 class EventQuery(Ask, frozen=True):
     wait: Annotated[
-        Milestone | None, about("respond once the event gets there, or no longer can")
+        Milestone | None, about("respond when the event gets there, or no longer can")
     ] = None
     timeout: Annotated[
-        Span | None, about("limit of a wait, in real time; default: 1m; more than 5m counts as 5m")
+        Span | None, about("limit of a wait, in real time; default: 1m; more than 5m means 5m")
     ] = None
 
     def limit(self) -> timedelta:
@@ -196,7 +200,10 @@ class EventQuery(Ask, frozen=True):
 class ChangesQuery(Ask, frozen=True):
     last_event_id: Annotated[
         Text | None,
-        about("as the header `Last-Event-ID`, for clients that can't set it; the header counts"),
+        about(
+            "like the header `Last-Event-ID`, for clients that can't set headers; the header"
+            " wins if both are given"
+        ),
     ] = None
 
 
@@ -208,7 +215,7 @@ class _HistoryFilters(Ask, frozen=True):
     action: Annotated[Text, about("such as `started`")] | None = None
     actor: Text | None = None
     since: Annotated[Instant, about("from this instant on")] | None = None
-    until: Annotated[Instant, about("before this")] | None = None
+    until: Annotated[Instant, about("before this instant")] | None = None
 
     def filter(self, event_id: EventId | None) -> HistoryFilter:
         return HistoryFilter(

@@ -36,7 +36,7 @@ class SharedChanges:
     def hear_gap(self) -> None:
         self._gaps += 1
         self._untold.clear()
-        self._changes.drop_all("the server had to read its store anew", told=None)
+        self._changes.drop_all("the server had to read its whole store again", told=None)
 
     async def _tell(self) -> None:
         rows: Sequence[HistoryRow] = ()

@@ -136,8 +136,8 @@ class Scope(Shape, frozen=True):
     last_read_by: Annotated[
         str | None,
         about(
-            "the VM that did; of several in the same second, one. null if that was before the"
-            " server started"
+            "the VM that read it then; one of them, if several did in the same second; null if"
+            " that was before the server started"
         ),
     ]
     switches_off_at: Annotated[
@@ -155,7 +155,7 @@ class Scopes(Shape, frozen=True):
 
 
 class Progress(Shape, frozen=True):
-    """How far a long answer has come."""
+    """How far a long request has come."""
 
     done: int
     total: int
@@ -175,7 +175,7 @@ class DrainSummary(Shape, frozen=True):
 
     host: str
     state: DrainState
-    since: Annotated[datetime, about("when it came into this state")]
+    since: Annotated[datetime, about("when it entered this state")]
     reason: Annotated[str, about("why it is Planned, Stuck, Returning or Canceled")]
     cordoned: Annotated[bool, about("whether no VM may be moved to the host")]
     vms: Annotated[int, about("how many VMs it moves")]
@@ -263,7 +263,7 @@ class Fault(Shape, frozen=True):
     retry_after: Annotated[Span | None, about("what Retry-After says")]
     delay: Annotated[Span | None, about("in real time, before the response")]
     times: Annotated[int | None, about("null: until it is removed")]
-    used: Annotated[int, about("how often it was used")]
+    used: Annotated[int, about("how many times it was used")]
     vm: Annotated[str | None, about("null: every VM")]
     method: FaultMethod | None
 
@@ -297,7 +297,7 @@ class SeenRequest(Shape, frozen=True):
 
 
 class ResetDone(Shape, frozen=True):
-    """What there was to put back."""
+    """What the reset undid."""
 
     events: Annotated[int, about("how many open events were ended")]
     added: Annotated[tuple[str, ...], about("VMs that were added back")]
@@ -311,7 +311,7 @@ StoreKind = Literal["own", "one_copy", "standbys"]
 
 
 class Status(Shape, frozen=True):
-    """What strangers are told, where a token is asked for."""
+    """What callers without a token are told, if a token is required."""
 
     status: Wellbeing
 
@@ -396,7 +396,8 @@ class Hello(Shape, frozen=True):
         bool, about("whether the changes since the given `Last-Event-ID` follow, each once")
     ] = False
     lost: Annotated[
-        str | None, about("why they can't, so that some changes may never be told; null if not so")
+        str | None,
+        about("why they do not follow, so that some changes may be missed; null otherwise"),
     ] = None
 
 

@@ -41,7 +41,7 @@ async def undrain_host(
 async def list_questions(
     services: Services, asked: Asked[Nothing, requests.QuestionsQuery]
 ) -> wire.Questions:
-    """What drains want to know of an actuator, and where VMs may be moved now."""
+    """What drains want to know from an actuator, and where VMs may be moved now."""
     return wire.shown_questions(*await services.use_cases.drains.questions(asked.query.actuator))
 
 

@@ -21,7 +21,7 @@ class DrainHost(Ask, frozen=True):
     notice: Span | None = None
     short_notice: Annotated[bool, about("allow a notice below the minimum; emulators only")] = False
     deadline: Annotated[Span | None, about("how long from now until the host must be empty")] = None
-    dry_run: Annotated[bool, about("only ask which VMs can be moved")] = False
+    dry_run: Annotated[bool, about("only find out which VMs can be moved")] = False
     anyway: Annotated[
         bool, about("go ahead although VMs can't be moved, or don't read their document")
     ] = False
@@ -51,16 +51,17 @@ class QuestionsQuery(Ask, frozen=True):
 class SurveyAnswer(Ask, frozen=True):
     vm: Text
     possible: bool
-    reason: Annotated[str, about("why not")] = ""
+    reason: Annotated[str, about("why it can't be moved")] = ""
     target: Annotated[str | None, about("the host it would be moved to")] = None
 
 
 class HostListing(Ask, frozen=True):
     actuator: Text
     vms: Annotated[
-        tuple[str, ...] | None, about("what the platform has on the host; null: it can't be asked")
+        tuple[str, ...] | None,
+        about("the VMs that the platform has on the host; null: it can't list them"),
     ]
-    error: Annotated[str, about("why it could not be asked this time")] = ""
+    error: Annotated[str, about("why it could not list them this time")] = ""
 
     def listing(self) -> model.HostListing:
         return model.HostListing(actuator=self.actuator, vms=self.vms, error=self.error)

@@ -23,7 +23,7 @@ class ShownMove(Shape, frozen=True):
     actuator: Annotated[str, about("what carries out its events; empty if nothing does")]
     target: Annotated[str | None, about("where its actuator would move it; null: not known")]
     moved_to: Annotated[str | None, about("where it is now; null if it has not been moved")]
-    progress: Annotated[str, about("what is being done to it now; empty for nothing")]
+    progress: Annotated[str, about("what is being done to it now; empty if nothing is")]
     away: Annotated[
         float | None, about("for how many seconds it was away; null if that is not known")
     ]
@@ -34,7 +34,7 @@ class ShownMove(Shape, frozen=True):
 class ShownDrain(Shape, frozen=True):
     host: str
     state: DrainState
-    since: Annotated[datetime, about("when it came into this state")]
+    since: Annotated[datetime, about("when it entered this state")]
     reason: Annotated[
         str, about("why it is Planned, Stuck, Returning or Canceled; empty if it is none of these")
     ]
@@ -55,7 +55,9 @@ class ShownQuestion(Shape, frozen=True):
         about("can this VM be moved? null: the question is which VMs are on the host"),
     ]
     vm_id: Annotated[str, about("what its platform knows it by; empty: unknown")]
-    vm_host: Annotated[str | None, about("where the fleet has the VM; null if it is about none")]
+    vm_host: Annotated[
+        str | None, about("the host that the VM is on in the fleet; null if vm is null")
+    ]
     target: Annotated[str | None, about("where it would be moved; null: any host will do")]
 
 

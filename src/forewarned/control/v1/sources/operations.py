@@ -36,6 +36,6 @@ async def report_listing(services: Services, request: Request, admitted: Admitte
 
 
 async def forget_source(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ShownSource:
-    """Forget a source that no longer reports. Its VMs stay in the fleet, as any others."""
+    """Forget a source that no longer reports. Its VMs stay in the fleet, like any others."""
     state = await services.use_cases.sources.forget(asked.path["name"], by=asked.by)
     return wire.shown(state)

@@ -40,7 +40,7 @@ class VmReport(Ask, frozen=True):
 
 
 class ReportListing(Ask, frozen=True):
-    holder: Annotated[str, about("who lists, for people: a host and a process")]
+    holder: Annotated[str, about("who makes the listing, to show to people: a host and a process")]
     every: Annotated[
         float, msgspec.Meta(gt=0, le=_LONGEST, description="seconds between two listings")
     ]
@@ -53,7 +53,7 @@ class ReportListing(Ask, frozen=True):
     error: Annotated[str, about("why the platform can't be listed")] = ""
     began_at: Annotated[
         Instant | None,
-        about("when the listing began, as `begin_listing` said; null: as if two minutes ago"),
+        about("when the listing began, as `begin_listing` said; null: two minutes ago"),
     ] = None
     location: str = _PLAN.location
     resource_group: str = _PLAN.resource_group

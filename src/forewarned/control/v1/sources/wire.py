@@ -9,7 +9,7 @@ from forewarned.service.sources.writes import Written
 
 
 class ListingBegins(Shape, frozen=True):
-    began_at: Annotated[datetime, about("to be reported with the listing")]
+    began_at: Annotated[datetime, about("to be sent back with the listing")]
 
 
 class SourceChanges(Shape, frozen=True):
@@ -26,11 +26,11 @@ class ShownSource(Shape, frozen=True):
     every: Annotated[float, about("seconds between two listings")]
     reported_at: Annotated[datetime | None, about("of the last report")]
     complete_at: Annotated[datetime | None, about("of the last complete listing; null: none yet")]
-    vms: Annotated[int, about("VMs of the fleet that it has brought")]
+    vms: Annotated[int, about("VMs in the fleet that come from it")]
     silent: Annotated[dict[str, str], about("hosts that did not answer, each with why")]
     error: Annotated[str, about("why the platform could not be listed; empty if it could")]
-    remarks: Annotated[tuple[str, ...], about("what to know of some VMs that it lists")]
-    more_remarks: Annotated[int, about("how many remarks there are besides")]
+    remarks: Annotated[tuple[str, ...], about("remarks about some of the VMs that it lists")]
+    more_remarks: Annotated[int, about("how many more remarks there are")]
 
 
 class SourceList(Shape, frozen=True):

@@ -24,7 +24,7 @@ async def add_subscription(
 async def list_subscriptions(
     services: Services, _: Asked[Nothing, Nothing]
 ) -> wire.SubscriptionList:
-    """Who is told of events, and how the deliveries fare."""
+    """Who is told of events, and how the deliveries are going."""
     found = await _of(services).show_all()
     return wire.SubscriptionList(subscriptions=tuple(map(wire.shown, found)))
 
@@ -32,7 +32,7 @@ async def list_subscriptions(
 async def show_subscription(
     services: Services, asked: Asked[Nothing, Nothing]
 ) -> wire.ShownSubscription:
-    """One subscription, and how its deliveries fare."""
+    """One subscription, and how its deliveries are going."""
     return wire.shown(await _of(services).show(asked.path["name"]))
 
 
@@ -91,14 +91,14 @@ async def resume_subscription(
 async def rotate_secret(
     services: Services, asked: Asked[Nothing, Nothing]
 ) -> wire.AddedSubscription:
-    """Sign a webhook's messages with a new secret, and with the one before until the next time."""
+    """Sign messages with a new secret, and with the one before until the next rotation."""
     name = asked.path["name"]
     changed = await _of(services).replace_secret(name, by=asked.by)
     return wire.added(await _of(services).show(name), wire.newest_secret(changed))
 
 
 async def test_subscription(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Tested:
-    """Send a test message now, and say what came of it."""
+    """Send a test message now, and say whether it was delivered."""
     outcome = await _of(services).test(asked.path["name"], by=asked.by)
     if isinstance(outcome, Delivered):
         return wire.Tested(delivered=True, reason="")

@@ -33,7 +33,11 @@ class WebhookTarget(Ask, frozen=True, tag_field="kind", tag="webhook"):
         about("what messages are signed with, the newest first; if none is given, one is made"),
     ] = ()
     ca: Annotated[
-        str, about("the certificates that sign the service's own, as PEM, if not well known")
+        str,
+        about(
+            "the CA certificates that sign the service's certificate, as PEM, if the system"
+            " does not trust them"
+        ),
     ] = ""
 
     def table(self) -> WebhookTable:
@@ -43,7 +47,7 @@ class WebhookTarget(Ask, frozen=True, tag_field="kind", tag="webhook"):
 class AppriseTarget(Ask, frozen=True, tag_field="kind", tag="apprise"):
     """A chat, a mailbox or a pager, through Apprise."""
 
-    url: Annotated[Text, about("Apprise's, such as `slack://…`")]
+    url: Annotated[Text, about("an Apprise URL, such as `slack://…`")]
 
     def table(self) -> AppriseTable:
         return AppriseTable(url=self.url)
@@ -54,9 +58,9 @@ class ShapeOf(Ask, frozen=True):
 
     kind: ShapeName = ShapeName.CLOUDEVENTS
     template: Annotated[str, about("the text, for `template`: Jinja2")] = ""
-    content_type: Annotated[str | None, about("what the text is, for `template`")] = None
+    content_type: Annotated[str | None, about("media type of the text, for `template`")] = None
     every_scope: Annotated[
-        bool, about("for `event-grid`: also scopes whose policy does not ask for it")
+        bool, about("for `event-grid`: also publish scopes whose policy does not ask for it")
     ] = False
 
     def shape(self) -> Shape:
@@ -69,7 +73,7 @@ class ShapeOf(Ask, frozen=True):
 
 
 class FilterOf(Ask, frozen=True):
-    """Which messages are sent. What is empty takes all."""
+    """Which messages are sent. An empty field matches all."""
 
     types: tuple[EventType, ...] = ()
     statuses: tuple[model.PublishedStatus, ...] = ()
@@ -88,7 +92,7 @@ class FilterOf(Ask, frozen=True):
 
 
 class AddSubscription(Ask, frozen=True):
-    """A subscription. Without a shape it is sent CloudEvents, and without a filter all there is."""
+    """A subscription. Without a shape it gets CloudEvents, and without a filter all messages."""
 
     name: Annotated[Text, about("lower-case letters, digits, `-`, `_` and `.`")]
     target: WebhookTarget | AppriseTarget
@@ -103,7 +107,7 @@ class AddSubscription(Ask, frozen=True):
 
 
 class ChangeSubscription(Ask, frozen=True):
-    """What is left out stays as it is, and so do the secrets of a webhook, if there are no new."""
+    """What is left out stays as it is, as do the secrets of a webhook unless new ones are given."""
 
     target: WebhookTarget | AppriseTarget | None = None
     shape: ShapeOf | None = None
@@ -137,7 +141,10 @@ def refuse_bad_pair(target: TargetSpec, shape: Shape, *, field: str) -> None:
 class Redeliver(Ask, frozen=True):
     numbers: Annotated[
         tuple[RowId, ...],
-        msgspec.Meta(max_length=10_000, description="of which messages; of all without any"),
+        msgspec.Meta(
+            max_length=10_000,
+            description="numbers of the messages; if none are given, all messages",
+        ),
     ] = ()
 
 

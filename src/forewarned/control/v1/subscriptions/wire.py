@@ -20,21 +20,22 @@ class ShownTarget(Shape, frozen=True):
         int, about("how many secrets in the store a webhook's messages are signed with")
     ]
     secret_file: Annotated[
-        str | None, about("the file of the server that has the secrets instead; null if none does")
+        str | None,
+        about("the file on the server that has the secrets instead; null if there is none"),
     ]
 
 
 class ShownShape(Shape, frozen=True):
     kind: targets.ShapeName
     template: Annotated[str, about("the text, for `template`")]
-    content_type: Annotated[str, about("what the text is, for `template`")]
+    content_type: Annotated[str, about("media type of the text, for `template`")]
     every_scope: Annotated[
-        bool, about("whether `event-grid` has scopes, too, whose policy does not ask for it")
+        bool, about("whether `event-grid` also publishes scopes whose policy does not ask for it")
     ]
 
 
 class ShownFilter(Shape, frozen=True):
-    """Which messages are sent. What is empty takes all."""
+    """Which messages are sent. An empty field matches all."""
 
     types: tuple[EventType, ...]
     statuses: tuple[model.PublishedStatus, ...]
@@ -44,14 +45,14 @@ class ShownFilter(Shape, frozen=True):
 
 
 class ShownHealth(Shape, frozen=True):
-    """How the deliveries fare. All times are real ones, never of an emulator's clock."""
+    """How the deliveries are going. All times are real time, never an emulator's clock."""
 
     delivered: int
     last_delivered_at: Annotated[datetime | None, about("null if nothing was delivered yet")]
     failed: Annotated[int, about("failed attempts, in all")]
     failures: Annotated[int, about("failed attempts since the last delivery")]
     last_failed_at: datetime | None
-    last_error: Annotated[str, about("why the last failed attempt did")]
+    last_error: Annotated[str, about("why the last failed attempt failed")]
     pending: Annotated[int, about("messages that are to be delivered")]
     undelivered: Annotated[int, about("messages that were given up, and are kept")]
     lag: Annotated[Span, about("how long the oldest pending message has been waiting")]
@@ -62,7 +63,7 @@ class ShownSubscription(Shape, frozen=True):
     state: model.SubscriptionState
     condition: Annotated[Condition, about("state and health in one word")]
     origin: Annotated[
-        model.Origin, about("who keeps it: the settings file, or operators by this API")
+        model.Origin, about("what manages it: the settings file, or operators through this API")
     ]
     target: ShownTarget
     shape: ShownShape
@@ -85,7 +86,7 @@ class AddedSubscription(Shape, frozen=True):
 class ShownDelivery(Shape, frozen=True):
     """A message on its way, or given up. Once it has arrived there is no delivery."""
 
-    number: Annotated[int, about("of the message: what `redeliver` takes")]
+    number: Annotated[int, about("number of the message, as `redeliver` expects it")]
     message_id: Annotated[str, about("the same for every attempt")]
     state: model.DeliveryState
     status: model.PublishedStatus
@@ -94,11 +95,14 @@ class ShownDelivery(Shape, frozen=True):
     event_type: EventType
     scope: str
     vms: tuple[str, ...]
-    attempts: Annotated[int, about("how many have failed")]
+    attempts: Annotated[int, about("how many attempts have failed")]
     queued_at: datetime
     due_at: Annotated[
         datetime | None,
-        about("not tried before; null while another of its scope comes first, or if given up"),
+        about(
+            "not tried before this; null while an earlier message of its scope comes first, or"
+            " if given up"
+        ),
     ]
     given_up_at: datetime | None
     error: Annotated[str, about("why the last attempt failed")]

@@ -79,13 +79,13 @@ async def fail_task(services: Services, asked: Asked[requests.Fail, Nothing]) ->
 
 
 async def retry_task(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ShownTask:
-    """Have a task that is Stuck or Failed tried again."""
+    """Retry a task that is Stuck or Failed."""
     event_id, vm = _names(asked.path)
     return wire.shown(await services.use_cases.tasks.retry(event_id, vm, by=asked.by))
 
 
 async def skip_task(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ShownTask:
-    """Count a task as done, whatever has become of it."""
+    """Count a task as done, whatever became of the VM."""
     event_id, vm = _names(asked.path)
     return wire.shown(await services.use_cases.tasks.skip(event_id, vm, by=asked.by))
 

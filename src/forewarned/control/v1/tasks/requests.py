@@ -40,17 +40,19 @@ class TasksQuery(Ask, frozen=True):
 
 class ClaimTasks(Ask, frozen=True):
     actuator: Text
-    holder: Annotated[str, about("who claims, for people: a host and a process")]
+    holder: Annotated[str, about("who claims, to show to people: a host and a process")]
     limit: Annotated[int, msgspec.Meta(ge=1, le=_MOST_CLAIMED)] = 1
     wait: Annotated[
         float,
-        msgspec.Meta(ge=0, description="seconds to wait for a task; more than 60 counts as 60"),
+        msgspec.Meta(ge=0, description="seconds to wait for a task; more than 60 means 60"),
     ] = 0
 
 
 class Renew(Ask, frozen=True):
     attempt: Attempt
-    progress: Annotated[str, about("what is being done to the VM now; empty for nothing new")] = ""
+    progress: Annotated[str, about("what is being done to the VM now; empty if nothing is new")] = (
+        ""
+    )
 
     def seen(self) -> Seen:
         return seen({"job": self.progress}) if self.progress else Seen()

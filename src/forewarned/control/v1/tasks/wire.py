@@ -25,10 +25,10 @@ class ShownTask(Shape, frozen=True):
     host: Annotated[str, about("where the VM was when the event started")]
     actuator: str
     state: TaskState
-    attempt: Annotated[int, about("how often it was claimed")]
+    attempt: Annotated[int, about("how many times it was claimed")]
     holder: Annotated[str, about("who claimed it last; empty if no one did")]
     claimable_at: Annotated[
-        datetime | None, about("from when on it may be claimed; null if no one may")
+        datetime | None, about("when it may next be claimed; null if it can't be")
     ]
     begun_at: Annotated[datetime | None, about("when the VM was interrupted; null before that")]
     before: Annotated[Sighting | None, about("the VM as the actuator found it")]
