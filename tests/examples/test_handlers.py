@@ -73,7 +73,7 @@ def test_a_handler_without_one_line_fails_and_the_cause_is_named(folder: Path) -
     code, told = exam(program, "--only", "proxy", "--patience", "0.3")
 
     assert code == 1
-    assert "it asked through a proxy: GET http://169.254.169.254/" in json.dumps(told)
+    assert "it sent a request through a proxy: GET http://169.254.169.254/" in json.dumps(told)
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,7 @@ def test_a_broken_expectation_says_what_was_seen_instead() -> None:
 
     assert refused.why.startswith("its approval failed: POST /metadata/scheduledevents")
     assert late.why == "the approval came after 6s500ms"
-    assert silent.why == "no approval was sent; the handler has asked nothing since"
+    assert silent.why == "no approval was sent; the handler has sent no request since"
 
 
 def test_an_approval_that_was_granted_is_not_called_a_failure() -> None:
@@ -266,7 +266,7 @@ def test_an_approval_that_was_granted_is_not_called_a_failure() -> None:
     refused = found(APPROVED, *both, at(2, approval(400, OTHER)), at(3, approval()), now=6)
 
     assert one.standing is BROKEN
-    assert one.why.startswith("it approved 1 of 2 events; since then it asked once")
+    assert one.why.startswith("it approved 1 of 2 events; since then it sent 1 request")
     assert refused.why.startswith("its approval failed: POST /metadata/scheduledevents")
     assert refused.why.endswith("→ 400")
 

@@ -198,7 +198,7 @@ class Asked(Expectation, frozen=True, kw_only=True, tag="asked"):
 
 
 class BackedOff(Expectation, frozen=True, kw_only=True, tag="backed_off"):
-    """After an answer with this status the handler asks nothing for a while."""
+    """After an answer with this status the handler sends no request for a while."""
 
     status: Annotated[int, whole(400, 599)]
     at_least: Wait
@@ -206,7 +206,8 @@ class BackedOff(Expectation, frozen=True, kw_only=True, tag="backed_off"):
     @property
     def words(self) -> str:
         return (
-            f"after a {self.status} the handler asks nothing for {format_duration(self.at_least)}"
+            f"after a {self.status} the handler sends no request for"
+            f" {format_duration(self.at_least)}"
         )
 
 
@@ -239,7 +240,7 @@ class UsedVersion(Expectation, frozen=True, kw_only=True, tag="used_version"):
 
     @property
     def words(self) -> str:
-        return f"the handler uses an api-version from {self.at_least} on"
+        return f"the handler uses api-version {self.at_least} or newer"
 
 
 class NotAnswered(Expectation, frozen=True, kw_only=True, tag="not_answered"):

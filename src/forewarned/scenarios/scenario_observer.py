@@ -129,4 +129,4 @@ class Observer:
             if isinstance(each.fact, Request):
                 ago = timedelta(seconds=round((self.now() - each.at).total_seconds()))
                 return f"its last request was {span(ago)} ago: {request_words(each.fact)}"
-        return "it has asked nothing so far"
+        return "it has sent no request so far"

@@ -83,7 +83,7 @@ class RequestJudge(Judge):
         for observation, request in self.seen.asked(What.ANY, self.since(expectation)):
             if last is not None and observation.at - last.at < expectation.at_least - _EARLY:
                 waited = span(rounded(observation.at - last.at))
-                why = f"it asked again after {waited}: {request_words(request)}"
+                why = f"it sent another request after {waited}: {request_words(request)}"
                 return broken(why, last, observation)
             last = observation if request.status == expectation.status else None
         if not self.seen.is_over:
@@ -129,7 +129,7 @@ def _proxied(request: Request) -> str:
     if not is_absolute and not forwarded:
         return ""
     how = "" if is_absolute else f", with the header {', '.join(forwarded)}"
-    return f"it asked through a proxy{how}: {request_words(request)}"
+    return f"it sent a request through a proxy{how}: {request_words(request)}"
 
 
 def _old_version(expectation: model.UsedVersion, request: Request) -> str:

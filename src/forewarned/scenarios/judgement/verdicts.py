@@ -9,7 +9,6 @@ from forewarned.scenarios.judgement.wording import request_words
 from forewarned.scenarios.model import AnyExpectation, What
 from forewarned.scenarios.observations import Observation
 from forewarned.scenarios.report import Standing
-from forewarned.scenarios.values import times
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +59,6 @@ class Judge:
     def since_then(self, anchor: Anchor) -> str:
         asked = self.seen.asked(What.ANY, anchor.began)
         if not asked:
-            return "the handler has asked nothing since"
-        return f"since then it asked {times(len(asked))}, last {request_words(asked[-1][1])}"
+            return "the handler has sent no request since"
+        sent = "1 request" if len(asked) == 1 else f"{len(asked)} requests"
+        return f"since then it sent {sent}, last {request_words(asked[-1][1])}"
