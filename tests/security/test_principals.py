@@ -129,7 +129,7 @@ def test_no_principal_can_be_entered_with_a_token_that_is_anybodys() -> None:
     """S12: the emulator gives whoever is at its machine a token of this subject."""
     ann = Principal(name="ann", role=Role.ADMIN, client_id="Local", secret_sha256="c" * 64)
 
-    with pytest.raises(PrincipalsError, match="the client id 'local' is the emulator's own"):
+    with pytest.raises(PrincipalsError, match="the client id 'local' is reserved for the emulator"):
         parse(render([ann]))
 
 

@@ -111,8 +111,8 @@ def test_a_pair_that_is_sound_is_taken_whatever_kind_of_key_it_has(place: Place)
     ("certificate", "key", "message"),
     [
         (None, as_pem(a_key()), r"tls-key.pem does not match the first certificate in .*tls.pem"),
-        (b"hello", None, r"tls.pem holds no PEM certificate"),
-        (None, b"hello", r"tls-key.pem holds no PEM private key"),
+        (b"hello", None, r"tls.pem contains no PEM certificate"),
+        (None, b"hello", r"tls-key.pem contains no PEM private key"),
         (None, as_pem(a_key(), b"secret"), r"tls-key.pem has a password"),
         (None, a_key_on_an_unknown_curve(), r"tls-key.pem has an unsupported kind of key"),
     ],

@@ -45,7 +45,7 @@ _DONE: Final[Mapping[str, str]] = {
     "nothing": "Done. It caused no event.",
     "saved": "Saved.",
     "tested": "The test message was delivered.",
-    "redelivered": "What was not delivered is tried again now.",
+    "redelivered": "Messages that were not delivered are being tried again now.",
     "removed": "Removed.",
     "upgraded": "The instances are on the latest model, or being upgraded to it.",
 }

@@ -70,7 +70,7 @@ class _PrincipalTable(msgspec.Struct, frozen=True, kw_only=True):
         if given not in {(True, False, False), (False, True, True)}:
             raise ValueError("a principal has either token_sha256, or client_id and secret_sha256")
         if self.client_id.lower() == LOCAL_USER.subject:
-            raise ValueError(f"the client id {LOCAL_USER.subject!r} is the emulator's own")
+            raise ValueError(f"the client id {LOCAL_USER.subject!r} is reserved for the emulator")
 
 
 class PrincipalsFile:

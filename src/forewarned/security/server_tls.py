@@ -149,7 +149,7 @@ def _certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificates(_content(path))[0]
     except ValueError as error:
-        raise CertificateError(f"{path} holds no PEM certificate ({error})") from error
+        raise CertificateError(f"{path} contains no PEM certificate ({error})") from error
 
 
 def _public_key(path: Path) -> object:
@@ -161,7 +161,7 @@ def _public_key(path: Path) -> object:
             "read the file"
         ) from error
     except ValueError as error:
-        raise CertificateError(f"{path} holds no PEM private key") from error
+        raise CertificateError(f"{path} contains no PEM private key") from error
 
 
 def _content(path: Path) -> bytes:

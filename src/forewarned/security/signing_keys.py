@@ -224,6 +224,6 @@ def _thumbprint(public: PublicKey) -> str:
 
 def _broken(path: Path) -> TokensUnavailableError:
     return TokensUnavailableError(
-        f"{path} holds no P-256 private key: remove it, and the server creates a new one at its "
+        f"{path} contains no P-256 private key: remove it, and the server creates a new one at its "
         "next start; tokens issued before are then refused"
     )

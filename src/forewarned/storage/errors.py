@@ -77,7 +77,8 @@ class CannotTakeOverError(CannotOpenError):
 class NoWriteAheadLogError(CannotOpenError):
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"the file system of {path} can't hold SQLite's write-ahead log: choose a directory "
+            f"the file system of {path} does not support SQLite's write-ahead log: choose a"
+            " directory "
             "on a local disk"
         )
         self.path = path

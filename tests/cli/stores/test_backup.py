@@ -83,7 +83,7 @@ def test_neither_overwrites_anything(data: Path, tmp_path: Path) -> None:
     assert [each.exit_code for each in (twice, again, other_key)] == [1, 1, 1]
     assert "a backup never overwrites one" in twice.stderr
     assert "a restore never overwrites a store" in again.stderr
-    assert "identity-key.pem is there already, and differs" in other_key.stderr
+    assert "identity-key.pem already exists, and differs" in other_key.stderr
     assert not (tmp_path / "new" / "forewarned.db").exists()
 
 

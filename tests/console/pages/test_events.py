@@ -31,7 +31,7 @@ async def test_an_event_is_approved_and_gone(console: ConsoleClient) -> None:
     after = text_of(await console.see(f"/events/{event_id}"))
     assert approved.status_code == 303
     assert "It has not been approved yet" in before
-    assert "May approve web" in before
+    assert "Who may approve web" in before
     assert "console approved it" in after
     assert "Started" in after
 

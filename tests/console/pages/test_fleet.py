@@ -46,7 +46,7 @@ async def test_the_fleet_and_a_vm_tell_who_read_last_before_the_store_knows(
     other = text_of(await console.see("/vms/db-0"))
 
     assert re.search(r"avset/db availability set 3 VMs .* On last read [^O]* UTC by db-1", fleet)
-    assert "on: this VM read last" in reader
+    assert "on: this VM read it last" in reader
     assert "UTC by db-1" in other
 
 

@@ -314,7 +314,7 @@ async def test_the_page_of_an_event_names_the_role_that_may_approve_it(
     answer = await guarded.send("/actions/restart", vm="web", step="send")
 
     page = text_of(await guarded.see(answer.headers["Location"]))
-    assert "May approve web , and people with the role approver" in page
+    assert "Who may approve web , and people with the role approver" in page
 
 
 async def test_a_session_reads_changes_and_writes_nothing_at_the_api(

@@ -89,7 +89,7 @@ async def test_what_was_given_up_is_delivered_again(console: ConsoleClient) -> N
     sent = await console.send("/subscriptions/ops/redeliver")
 
     page = text_of(await console.see(sent.headers["Location"]))
-    assert "What was not delivered is tried again now." in page
+    assert "Messages that were not delivered are being tried again now." in page
     assert "Undelivered 0" in page
 
 

@@ -351,7 +351,7 @@ vms = [
         (
             '[[scale_sets]]\nname = "s"\ncapacity = 2\nhosts = [\n  "h",\n  "h",\n]\n',
             (
-                "fleet.toml:6: scale_sets[0].hosts[1]: host 'h' would hold VMs of update domains 0, 1 of"
+                "fleet.toml:6: scale_sets[0].hosts[1]: host 'h' would have VMs of update domains 0, 1 of"
                 " 'vmss/s/0': give each update domain its own hosts"
             ),
         ),

@@ -195,7 +195,7 @@ async def test_a_renamed_vm_keeps_its_name_and_its_document(platform: Platform) 
 
     assert await platform.names() == ["web"]
     assert (await platform.state()).remarks == (
-        "web: its platform calls it 'www' now: the fleet keeps the name that it came with",
+        "web: its platform calls it 'www' now: the fleet keeps its original name",
     )
 
 

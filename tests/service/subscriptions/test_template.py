@@ -91,7 +91,7 @@ def test_loops_that_do_too_much_work_end() -> None:
     )
     message = a_message(event=an_event(description="x" * 10_000))
 
-    with pytest.raises(BadTemplateError, match=r"line 1: .* its loops are too long"):
+    with pytest.raises(BadTemplateError, match=r"line 1: .* its loops run too long"):
         template.render(message)
 
 

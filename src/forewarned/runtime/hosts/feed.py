@@ -56,7 +56,7 @@ async def serving_hosts(
         renewed(renew, every=renew_every),
     ):
         address = Address(*listener.getsockname()[:2])
-        _log.info("feed for hypervisors open", extra={"address": str(address)})
+        _log.info("the feed for hypervisors is open", extra={"address": str(address)})
         yield address
 
 

@@ -74,5 +74,7 @@ def read_actuators(
     if settings.mode is not Mode.SERVICE:
         raise error([f"{at}: an emulator simulates all work on VMs: use --mode service"])
     if found.local().actuators and not settings.workers:
-        raise error([f"{at}: actuators are processes of their own, so --workers 0 can't have any"])
+        raise error(
+            [f"{at}: actuators run as separate processes, which --workers 0 does not allow"]
+        )
     return found

@@ -61,7 +61,7 @@ def _declared(tables: object, reader: TableReader) -> Iterator[Declared]:
         if table is None:
             continue
         if table.name in seen:
-            reader.refuse((TABLE, number, "name"), f"another one is named {table.name!r} already")
+            reader.refuse((TABLE, number, "name"), f"another one is already named {table.name!r}")
         seen.add(table.name)
         try:
             refuse_bad_name(table.name)

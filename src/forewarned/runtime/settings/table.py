@@ -119,7 +119,9 @@ def _workers(value: object) -> int:
 def _vm_role(value: object) -> Role:
     role = one_of(Role)(value)
     if role is Role.ACTUATOR:
-        raise ValueError("a VM is no actuator: expected reader, approver, maintainer or admin")
+        raise ValueError(
+            "a VM can't be an actuator: expected reader, approver, maintainer or admin"
+        )
     return role
 
 

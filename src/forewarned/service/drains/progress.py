@@ -284,7 +284,7 @@ def _is_unanswered(move: Move, *, now: datetime) -> bool:
 def _given_up(move: Move) -> Move:
     reason = (
         f"actuator {move.actuator!r} has not said within {format_duration(PATIENCE)} whether it"
-        " can be moved: check that it runs"
+        " can be moved: check that it is running"
     )
     return replace(move, state=MoveState.BLOCKED, reason=reason, given_up=True)
 
@@ -402,7 +402,7 @@ def _when_moved(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
         return DrainState.VERIFYING, "; ".join(reasons)
     # They are asked on: an answer that comes late counts as well.
     reasons += [
-        f"actuator {each!r} does not say which VMs are on {drain.host}: check that it runs"
+        f"actuator {each!r} does not say which VMs are on {drain.host}: check that it is running"
         for each in silent
     ]
     return DrainState.STUCK, "; ".join(reasons)

@@ -40,7 +40,7 @@ _NOT_OWN: Final = (
     "already in the fleet, but not from this source, so left as it is. To hand it over, remove it"
     " from the fleet (`fleet apply --prune`)"
 )
-_RENAMED: Final = "its platform calls it {!r} now: the fleet keeps the name that it came with"
+_RENAMED: Final = "its platform calls it {!r} now: the fleet keeps its original name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

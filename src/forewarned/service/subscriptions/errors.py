@@ -31,8 +31,9 @@ class SubscriptionOfSettingsError(RefusalError, category=Category.CONFLICT, fiel
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"subscription {name!r} is kept by the settings file: change it there, under"
-            " [[subscriptions]], and restart the server"
+            f"subscription {name!r} is defined in the settings file: change it there, under"
+            " [[subscriptions]],"
+            " and restart the server"
         )
         self.name = name
 
@@ -41,7 +42,7 @@ class SecretInFileError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"subscription {name!r} has no secret of its own to replace: its secrets are in a file,"
-            " or its target takes none"
+            " or its target uses none"
         )
         self.name = name
 

@@ -139,7 +139,9 @@ class TextTemplate:
             _count_iterations(tree)
             self._template = environment.from_string(tree)
         except TemplateSyntaxError as error:
-            raise BadTemplateError(error.message or "it is no Jinja2", error.lineno) from error
+            raise BadTemplateError(
+                error.message or "it is not a Jinja2 template", error.lineno
+            ) from error
         except RecursionError as error:
             raise BadTemplateError("it is nested too deep") from error
         for message in samples():
@@ -172,7 +174,7 @@ class TextTemplate:
     def _spend(self, work: int) -> None:
         self._left -= work
         if self._left < 0:
-            raise _LimitError("it does too much work: its loops are too long")
+            raise _LimitError("it does too much work: its loops run too long")
 
 
 class _LimitError(TemplateError):
@@ -212,7 +214,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 def _refuse_longer(length: int) -> None:
     if length > LONGEST_TEXT:
-        raise _LimitError(f"it makes more than {LONGEST_TEXT} characters")
+        raise _LimitError(f"it produces more than {LONGEST_TEXT} characters")
 
 
 def _to_json(value: object) -> str:

@@ -73,7 +73,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 def drafted(place: Path) -> Iterator[Path]:
     """A directory to write a backup into, which gets its name at the end. Raises BackupError."""
     if place.exists() or place.is_symlink():
-        raise BackupError(f"{place} is there already: a backup never overwrites one, name another")
+        raise BackupError(
+            f"{place} already exists: a backup never overwrites anything, name another directory"
+        )
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}.unfinished")
     try:
         draft.mkdir(mode=0o700, parents=True)
@@ -140,11 +142,13 @@ def verified(place: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode((place / MANIFEST).read_bytes(), type=Manifest)
     except FileNotFoundError as error:
-        raise BackupError(f"{place} is no backup: it has no {MANIFEST}") from error
+        raise BackupError(f"{place} is not a backup: it has no {MANIFEST}") from error
     except OSError as error:
         raise BackupError(f"can't read {place} ({error.strerror or error})") from error
     except msgspec.DecodeError as error:
-        raise BackupError(f"{place / MANIFEST} can't be read ({error}): use another") from error
+        raise BackupError(
+            f"{place / MANIFEST} can't be read ({error}): use another backup"
+        ) from error
     if manifest.format != _FORMAT:
         raise BackupError(
             f"{place} was made by Forewarned {manifest.version}, whose backups this version can't"
@@ -152,7 +156,7 @@ def verified(place: Path) -> Manifest:
         )
     for name, expected in manifest.files.items():
         if Path(name).name != name:
-            raise BackupError(f"{place / MANIFEST} names the file {name!r} outside of it")
+            raise BackupError(f"{place / MANIFEST} names the file {name!r}, which is outside of it")
         _refuse_changed(place / name, expected)
     return manifest
 
@@ -168,7 +172,7 @@ def restore_kept(place: Path, data: Path, manifest: Manifest) -> list[str]:
             continue
         if found != (place / name).read_bytes():
             raise BackupError(
-                f"{data / name} is there already, and differs from that of the backup: restore to"
+                f"{data / name} already exists, and differs from the one in the backup: restore to"
                 " an empty directory, or move that file away"
             )
     for name in missing:
@@ -184,8 +188,8 @@ def _refuse_changed(path: Path, expected: BackedUp) -> None:
         raise BackupError(f"the backup lacks {path} ({error.strerror or error})") from error
     if found != expected:
         raise BackupError(
-            f"{path} is not as it was written ({found.bytes} bytes, then {expected.bytes}): the"
-            " backup is damaged, use another"
+            f"{path} is not as it was written ({found.bytes} bytes now, {expected.bytes} then):"
+            " the backup is damaged, use another"
         )
 
 

@@ -29,7 +29,9 @@ def dump_database(url: DatabaseUrl, draft: Path) -> int:
     program = _program("pg_dump", found, f"pg_dump --format=custom --file={DUMP_FILE} DATABASE")
     schema = _schema(found)
     if not schema:
-        raise BackupError(f"{found.where} has no tables of Forewarned's: there is nothing to do")
+        raise BackupError(
+            f"{found.where} has none of Forewarned's tables: there is nothing to back up"
+        )
     dump = draft / DUMP_FILE
     _run([program, "--format=custom", "--no-owner", "--no-acl", f"--file={dump}"], found)
     _verify(dump, found)

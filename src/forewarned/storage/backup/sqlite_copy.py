@@ -53,8 +53,12 @@ def verify_database(path: Path) -> int:
     except sqlite3.Error as error:
         found, foreign, schema = [str(error)], None, 0
     if found != ["ok"] or foreign is not None:
-        told = "; ".join(map(str, found)) if found != ["ok"] else f"a row of {foreign[0]} is lost"
-        raise BackupError(f"{path} is damaged ({told}): use a backup from before that")
+        told = (
+            "; ".join(map(str, found))
+            if found != ["ok"]
+            else f"a row of {foreign[0]} refers to one that is missing"
+        )
+        raise BackupError(f"{path} is damaged ({told}): use an earlier backup")
     return schema
 
 

@@ -284,7 +284,7 @@ class _Audit:
                 number,
                 None,
                 f"number {number} of the chain is not what the given head says: the chain was"
-                " written anew, or this is another store",
+                " rewritten, or this is another store",
             )
 
     def _look_at_unchained(self) -> None:
