@@ -155,9 +155,9 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="delete",
         title="Delete VMs",
-        lead="VMs whose model has the termination notification on get a Terminate event, and"
-        " are deleted after their termination delay, or when the event is approved. The others"
-        " are deleted at once.",
+        lead="VMs whose model has the termination notification on get a Terminate event, and are"
+        " deleted after their termination delay, or when the event is approved. The others are"
+        " deleted at once.",
         verb="Delete",
         fields=("vms",),
         perform=_delete,

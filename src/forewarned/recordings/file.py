@@ -98,8 +98,8 @@ def _found(path: Path, *, anonymous: bool) -> Recording | None:
     if found.began.anonymous is not anonymous:
         holds, use = ("anonymous", "with") if found.began.anonymous else ("real", "without")
         raise RecordingError(
-            f"it has {holds} names, which can't be mixed: record {use} --anonymous, or to"
-            " another file"
+            f"it has {holds} names, which can't be mixed: record {use} --anonymous, or to another"
+            " file"
         )
     return found
 

@@ -112,8 +112,8 @@ def _entries(whole: bytes) -> Iterator[Entry]:
             raise RecordingError(f"line {number} can't be read: {error}") from error
         if isinstance(entry, Began) and entry.recording > VERSION:
             raise RecordingError(
-                f"line {number} is in version {entry.recording} of this format, and this"
-                f" program reads up to {VERSION}: use a newer Forewarned"
+                f"line {number} is in version {entry.recording} of this format, and this program"
+                f" reads up to {VERSION}: use a newer Forewarned"
             )
         if entry.at.tzinfo is None:
             raise RecordingError(f"line {number} has an instant without its offset")

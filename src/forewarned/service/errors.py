@@ -61,8 +61,8 @@ class HostSharedError(RefusalError, category=Category.INVALID, field="host"):
         self.domains = tuple(sorted(domains))
         listed = ", ".join(map(str, self.domains))
         super().__init__(
-            f"host {host!r} would have VMs of update domains {listed} of {scope_id!r}:"
-            " give each update domain its own hosts"
+            f"host {host!r} would have VMs of update domains {listed} of {scope_id!r}: give each"
+            " update domain its own hosts"
         )
         self.host = host
         self.scope_id = scope_id

@@ -187,8 +187,8 @@ def import_(*, file: Path | None, config: Path | None, data: str | None, store: 
             if any(principals.same_name(other, each.name) for other in known):
                 raise RefusedError(
                     f"the database has a different token for {each.name!r}; nothing was changed",
-                    f"Revoke it with 'forewarned token revoke {each.name}', or remove it from"
-                    " the file.",
+                    f"Revoke it with 'forewarned token revoke {each.name}', or remove it from the"
+                    " file.",
                     code="name_taken",
                     field="name",
                 )

@@ -154,8 +154,8 @@ class RunningServer:
                 where=f"actuator {actuator}",
                 what=f"no one has claimed {number} of its tasks for"
                 f" {format_duration(_UNCLAIMED)} or more",
-                todo="If the server runs this actuator itself, the server's log says why it is"
-                " not running. Otherwise start it on its machine with `forewarned actuator run`.",
+                todo="If the server runs this actuator itself, the server's log says why it is not"
+                " running. Otherwise start it on its machine with `forewarned actuator run`.",
             )
         yield from _more("task_stuck", len(stuck))
 

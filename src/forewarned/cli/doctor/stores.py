@@ -48,8 +48,8 @@ def of_file(settings: Settings, found: Examined, *, now: datetime) -> Iterator[F
             "clock_behind_store",
             where=where,
             what=f"its last change was at {last:%Y-%m-%d %H:%M:%S} UTC, which is in the future:"
-            " this machine's clock is wrong, or the store belongs to an emulator whose clock"
-            " was moved",
+            " this machine's clock is wrong, or the store belongs to an emulator whose clock was"
+            " moved",
             todo="Correct the machine's clock, or choose another directory with --data.",
         )
 

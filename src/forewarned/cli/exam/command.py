@@ -225,8 +225,8 @@ def _examinee(
             raise UsageError("--private needs a namespace", code="no_namespace")
         if not is_told:
             raise UsageError(
-                "--isolation none: a handler with 169.254.169.254 built in would send its"
-                " requests to this machine's own endpoint, and may approve real events",
+                "--isolation none: a handler with 169.254.169.254 built in would send its requests"
+                " to this machine's own endpoint, and may approve real events",
                 "Omit --isolation none, so that the handler gets its own network.",
                 f"Or {_TELL[0]}",
                 _TELL[1],

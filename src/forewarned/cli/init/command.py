@@ -64,8 +64,8 @@ def fleet(*, file: str, case: str) -> None:
     type=click.Choice([case.value for case in AgentCase]),
     default=AgentCase.COMMAND.value,
     show_default=True,
-    help="web: HAProxy and a unit; database: PostgreSQL; kubernetes: a node of a cluster;"
-    " command: your own programs.",
+    help="web: HAProxy and a unit; database: PostgreSQL; kubernetes: a node of a cluster; command:"
+    " your own programs.",
 )
 @json_option
 def agent(*, file: str, case: str) -> None:

@@ -65,8 +65,8 @@ def check(files: tuple[Path, ...]) -> None:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=Path(),
     metavar="DIRECTORY",
-    help="The handler's working directory, where probes look for their files [default: the"
-    " current one].",
+    help="The handler's working directory, where probes look for their files [default: the current"
+    " one].",
 )
 @with_session
 def run(session: Session, file: Path, vm: str | None, patience: float, folder: Path) -> None:

@@ -30,8 +30,8 @@ _OPTIONS: Final = (
         "--url-file",
         type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
         metavar="FILE",
-        help="Read the URL from this file, or from standard input for '-': a URL with secrets"
-        " does not belong on a command line.",
+        help="Read the URL from this file, or from standard input for '-': a URL with secrets does"
+        " not belong on a command line.",
     ),
     click.option(
         "--shape",
@@ -68,8 +68,8 @@ _OPTIONS: Final = (
         type=click.Choice([status.value for status in PublishedStatus], case_sensitive=False),
         multiple=True,
         metavar="STATUS",
-        help="Only when events reach this status: Scheduled, Approved, Started, Completed,"
-        " Canceled or Stalled.",
+        help="Only when events reach this status: Scheduled, Approved, Started, Completed, Canceled"
+        " or Stalled.",
     ),
     click.option(
         "--source",

@@ -34,8 +34,8 @@ async def require(services: ArmServices, subscription: str) -> None:
     if not await services.engine.ask(lambda snapshot: _is_known(snapshot, subscription)):
         raise not_found(
             "SubscriptionNotFound",
-            f"The subscription '{subscription}' could not be found."
-            f" This server's subscription is '{services.subscription_id}'.",
+            f"The subscription '{subscription}' could not be found. This server's subscription is"
+            f" '{services.subscription_id}'.",
         )
 
 

@@ -213,8 +213,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/history/export",
         name="export_history",
         summary="All of history, or the rows that match the filters, oldest first: as lines of"
-        " JSON,"
-        " or as CSV (`text/csv`)",
+        " JSON, or as CSV (`text/csv`)",
         needs=Role.READER,
         answer=history.export_history,
         query=ExportQuery,

@@ -112,8 +112,8 @@ def _operation(operation: Operation, schemas: _Schemas) -> Json:
 def _role(operation: Operation) -> str:
     if operation.needs is None:
         return (
-            "Needs no token. If other operations require one, the response without a token"
-            " says less."
+            "Needs no token. If other operations require one, the response without a token says"
+            " less."
         )
     return f"Needs the role {operation.needs}, if a token is required."
 

@@ -201,8 +201,8 @@ class ChangesQuery(Ask, frozen=True):
     last_event_id: Annotated[
         Text | None,
         about(
-            "like the header `Last-Event-ID`, for clients that can't set headers; the header"
-            " wins if both are given"
+            "like the header `Last-Event-ID`, for clients that can't set headers; the header wins"
+            " if both are given"
         ),
     ] = None
 

@@ -136,8 +136,8 @@ class Scope(Shape, frozen=True):
     last_read_by: Annotated[
         str | None,
         about(
-            "the VM that read it then; one of them, if several did in the same second; null if"
-            " that was before the server started"
+            "the VM that read it then; one of them, if several did in the same second; null if that"
+            " was before the server started"
         ),
     ]
     switches_off_at: Annotated[

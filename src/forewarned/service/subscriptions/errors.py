@@ -32,8 +32,7 @@ class SubscriptionOfSettingsError(RefusalError, category=Category.CONFLICT, fiel
     def __init__(self, name: str) -> None:
         super().__init__(
             f"subscription {name!r} is defined in the settings file: change it there, under"
-            " [[subscriptions]],"
-            " and restart the server"
+            " [[subscriptions]], and restart the server"
         )
         self.name = name
 

@@ -191,9 +191,8 @@ def refuse_misfit(target: TargetSpec, shape: Shape) -> None:
     """Raise ValueError for a shape that the target can't be sent."""
     if isinstance(target, Apprise) and shape.name not in {ShapeName.TEMPLATE, Shape().name}:
         raise ValueError(
-            f"Apprise sends text to people, and {shape.name} is not such a text: omit the"
-            " shape, or give a"
-            " template"
+            f"Apprise sends text to people, and {shape.name} is not such a text: omit the shape, or"
+            " give a template"
         )
 
 

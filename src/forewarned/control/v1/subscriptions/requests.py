@@ -35,8 +35,8 @@ class WebhookTarget(Ask, frozen=True, tag_field="kind", tag="webhook"):
     ca: Annotated[
         str,
         about(
-            "the CA certificates that sign the service's certificate, as PEM, if the system"
-            " does not trust them"
+            "the CA certificates that sign the service's certificate, as PEM, if the system does"
+            " not trust them"
         ),
     ] = ""
 

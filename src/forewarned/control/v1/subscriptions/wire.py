@@ -100,8 +100,8 @@ class ShownDelivery(Shape, frozen=True):
     due_at: Annotated[
         datetime | None,
         about(
-            "not tried before this; null while an earlier message of its scope comes first, or"
-            " if given up"
+            "not tried before this; null while an earlier message of its scope comes first, or if"
+            " given up"
         ),
     ]
     given_up_at: datetime | None
