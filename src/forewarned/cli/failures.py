@@ -36,7 +36,7 @@ GET_ADMITTED = (
 # What to do after an error of the API, where its message does not name the CLI's commands.
 ADVICE = {
     "already_started": "'forewarned explain EVENT' says what it is waiting for.",
-    "bad_step": "Time only goes forward: 'forewarned clock' shows where it is.",
+    "bad_step": "Time only moves forward: 'forewarned clock' shows the time.",
     "closed_event": "'forewarned events' lists the open events.",
     "not_spot": "'forewarned fleet show' shows the priority of each VM.",
     "notice_too_short": "On an emulator, --short-notice allows it.",

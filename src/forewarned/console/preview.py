@@ -130,7 +130,7 @@ def _changes(action: SetAction) -> Iterator[str]:
     if before is None:
         yield f"The set is created at once, {_with(made)}."
     elif made:
-        yield f"{_counted(made)} made at once: {_names(made)}."
+        yield f"{_counted(made)} created at once: {_names(made)}."
     if before is not None and is_new_model:
         yield "The set's model changes at once."
     if is_new_model and not all(now.values()):
@@ -150,7 +150,7 @@ def _latest_by_name(view: ScaleSetView) -> dict[str, bool]:
 
 def _of_termination(notice: timedelta | None) -> str:
     if notice is None:
-        return "An instance of this model that is deleted later goes at once, without notice."
+        return "An instance of this model that is deleted later gets no notice."
     return (
         "An instance of this model that is deleted later gets a Terminate event and"
         f" {format_duration(notice)} to prepare, if a VM of its scope reads the document by then."

@@ -66,7 +66,7 @@ async def _play_program(scenario: Scenario, words: Sequence[str], patience: floa
         [report] = await examine([scenario], examinee, at_once=1, patience=patience)
     except NamespaceError as error:
         raise RuntimeError(
-            f"can't create namespaces for {words[0]!r} here ({error}): tell it the service's URL,"
-            " which {endpoint} in its arguments stands for"
+            f"can't create namespaces for {words[0]!r} here ({error}): put {{endpoint}} in its"
+            " arguments, which stands for the service's URL"
         ) from error
     return report

@@ -139,7 +139,7 @@ async def test_scaling_in_tells_who_goes_and_when_before_it_is_saved(
 
     assert "Terminate shop_2 in vmss/shop/0" in text_of(fewer.text)
     assert "(in 10m) if none does" in text_of(fewer.text)
-    assert "2 instances are made at once: shop_3, shop_4." in text_of(more.text)
+    assert "2 instances are created at once: shop_3, shop_4." in text_of(more.text)
     assert await console.events() == []
     assert "3 instances" in text_of(await console.see(where))
 
@@ -155,7 +155,7 @@ async def test_creating_tells_what_is_made_before_anything_is(console: ConsoleCl
 
     assert "created at once, with 2 instances: shop_0, shop_1." in text_of(told.text)
     assert "gets a Terminate event and 10m to prepare" in text_of(told.text)
-    assert "deleted later goes at once, without notice" in text_of(quiet.text)
+    assert "deleted later gets no notice" in text_of(quiet.text)
     assert "at once, without instances" in text_of(empty.text)
     assert 'value="10"' in told.text
     assert "shop_0" not in text_of(await console.see("/fleet"))

@@ -103,7 +103,7 @@ class FlagHook(UndoableTable, frozen=True, kw_only=True):
         content = fill(self.content, call)
         call.save_notes({"made": content})
         _write(self._file, content.encode(), mode=int(self.mode, 8))
-        return f"made {self._file}"
+        return f"created {self._file}"
 
     def _remove(self, call: Call) -> str:
         try:

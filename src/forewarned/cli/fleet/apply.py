@@ -61,7 +61,7 @@ def _follow(lines: Iterable[Answer], bar: Progress, *, address: str) -> Answer:
             return answer
         bar.update(task, completed=line.done, total=line.total or None)
     raise ServerFailedError(
-        f"the server at {address} went away before the fleet was complete",
+        f"the server at {address} went away before the whole fleet was applied",
         "Apply the same file again to continue.",
         code="broken_off",
     )

@@ -353,7 +353,7 @@ class Node(Shape, frozen=True):
 
 
 class Nodes(Shape, frozen=True):
-    now: Annotated[datetime, about("the store's clock, which `seen_at` goes by")]
+    now: Annotated[datetime, about("the store's time, to compare `seen_at` with")]
     nodes: tuple[Node, ...]
     epoch: Annotated[
         int | None,

@@ -304,7 +304,7 @@ class Settings:
     workers: int = _setting(
         1,
         _workers,
-        "1: VMs are served by a process of their own; 0: one process for everything",
+        "1: VMs are served by a separate process; 0: one process for everything",
     )
     address_range: Network = _setting(
         network("127.8.0.0/16"), network, "addresses for VMs that have none in the fleet"

@@ -62,7 +62,7 @@ def sentence(observation: Observation, scenario: Scenario) -> str:
         case StepEnded():
             return f"the step failed: {fact.failure}" if fact.failure else ""
         case Probed():
-            holds = "holds" if fact.holds else "does not hold"
+            holds = "true" if fact.holds else "false"
             return f"probe: {fact.probe.words}: {holds}"
         case _:
             assert_never(fact)

@@ -12,7 +12,7 @@ class UnknownSubscriptionError(RefusalError, category=Category.NOT_FOUND, field=
 class SubscriptionExistsError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"there already is a subscription {name!r}: change it, or choose another name"
+            f"there is already a subscription {name!r}: change it, or choose another name"
         )
         self.name = name
 
@@ -40,8 +40,8 @@ class SubscriptionOfSettingsError(RefusalError, category=Category.CONFLICT, fiel
 class SecretInFileError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"subscription {name!r} has no secret of its own to replace: its secrets are in a file,"
-            " or its target uses none"
+            f"subscription {name!r} has no secret to replace: its secrets are in a file, or its"
+            " target uses none"
         )
         self.name = name
 

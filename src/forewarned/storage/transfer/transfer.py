@@ -23,7 +23,7 @@ Progress = Callable[[str, int, int], None]
 
 class OccupiedTargetError(CannotOpenError):
     def __init__(self, where: str) -> None:
-        super().__init__(f"{where} already holds a fleet or a history: copy into an empty store")
+        super().__init__(f"{where} already contains a fleet or a history: copy into an empty store")
 
 
 class ChangedSourceError(CannotOpenError):

@@ -84,7 +84,7 @@ async def test_the_ids_alone_are_told_where_no_more_is_wanted(arm: Emulator) -> 
     [
         (deployment({"type": "Microsoft.Sql/servers", "name": "s"}), "does not support"),
         (deployment(mode="Complete"), "the mode 'Complete' is not supported"),
-        ({"properties": {}}, "properties.template must hold the template"),
+        ({"properties": {}}, "properties.template must contain the template"),
     ],
 )
 async def test_what_is_wrong_is_told_where_az_can_read_it(

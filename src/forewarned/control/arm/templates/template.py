@@ -213,7 +213,7 @@ def read_deployment(body: Mapping[str, Any]) -> Fields:
     properties = Fields(body).object("properties")
     if "template" not in properties:
         raise _unsupported(
-            "properties.template must hold the template: linked templates are not supported"
+            "properties.template must contain the template: linked templates are not supported"
         )
     properties.object("template")
     mode = properties.text("mode") or "Incremental"
