@@ -253,7 +253,7 @@ def test_settings_choose_what_is_done(tmp_path: Path) -> None:
     [
         ('do = "soft-reboot"', 'do = "delete"', "reboot can be soft-reboot or hard-reboot"),
         ("https://cloud", "cloud", "is not a URL"),
-        ("reboot = {", "# reboot = {", "there is nothing to do for any type of event"),
+        ("reboot = {", "# reboot = {", "no type of event has an action"),
     ],
 )
 def test_a_guest_is_not_surprised_by_what_the_settings_say(

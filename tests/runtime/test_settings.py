@@ -417,7 +417,11 @@ def test_actuators_are_listed_with_the_settings(tmp_path: Path) -> None:
     [
         ('"remote"', '"remot"', ":3: actuators.rack1.driver: expected"),
         ('mode = "service"', "", ":2: actuators: an emulator simulates all work on VMs"),
-        ('"service"', '"service"\nworkers = 0', ":3: actuators: actuators are processes"),
+        (
+            '"service"',
+            '"service"\nworkers = 0',
+            ":3: actuators: actuators run as separate processes",
+        ),
     ],
 )
 def test_mistakes_in_actuators_are_mistakes_in_the_settings(

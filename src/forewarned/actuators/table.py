@@ -26,9 +26,9 @@ class ActionTable(Struct, frozen=True, kw_only=True):
     """How one type of event is carried out."""
 
     timeout: timedelta = timedelta(minutes=10)
-    """How long it may take. Then it is ended, and has failed."""
+    """How long it may take. After that it is stopped, and has failed."""
     retries: Annotated[int, Meta(ge=0, le=100)] = 0
-    """How often it is tried again after a failure that has left the VM as it was."""
+    """How many times it is tried again after a failure that has left the VM as it was."""
     on_doubt: OnDoubt | None = None
     """What to do if nothing shows whether an actuator that died had done it: `repeat` or `stop`.
     If not given, `repeat` for Freeze and Redeploy, and `stop` for the others."""

@@ -62,16 +62,17 @@ class WebhookTable(ActuatorTable, frozen=True, kw_only=True):
     secret_file: Path
     """A file with the secret that requests are signed with."""
     ca_file: Path | None = None
-    """The authority that signed the service's certificate, if it is not well known."""
+    """The authority that signed the service's certificate, if the system does not trust it."""
     types: tuple[EventType, ...] = tuple(EventType)
     """The types of events it is asked to carry out."""
     timeout: timedelta = timedelta(hours=1)
-    """How long it may take, until the service has reported."""
+    """How long the service may take until it has reported."""
     retries: Annotated[int, Meta(ge=0, le=100)] = 5
-    """How often it is asked again after an error, or no answer within 30s."""
+    """How many times the request is sent again after an error, or no answer within 30s."""
     on_doubt: OnDoubt = OnDoubt.REPEAT
-    """Whether it is asked again, with the same Idempotency-Key, if it may have been asked before:
-    `repeat`, or `stop` for a service that would do it twice."""
+    """Whether the request is sent again, with the same Idempotency-Key, if it may have been sent
+    before: `repeat`, or `stop` for a service that would act twice.
+    """
 
     def __post_init__(self) -> None:
         check_url(self.url)

@@ -54,7 +54,7 @@ def test_only_a_restart_switches_the_vm_off_and_on_for_sure(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "there is nothing to do for any type of event"),
+        ("", "no type of event has an action"),
         ('reboot = { do = "cold-move" }', "reboot can be acpi, reset or restart, not cold-move"),
         ('freeze = { do = "hold", else = "reset" }', "freeze can be live-migrate or hold"),
         ('reboot = { do = "kick" }', "expected"),

@@ -55,7 +55,7 @@ def test_an_endpoint_that_names_no_vm_is_recorded_all_the_same(tmp_path: Path) -
     ("words", "code", "message"),
     [
         (("http://[", "--to", "x"), 2, "is not an endpoint"),
-        (("127.0.0.1:1", "--to", "x", "--every", "50ms"), 2, "five times a second at most"),
+        (("127.0.0.1:1", "--to", "x", "--every", "50ms"), 2, "at most five times a second"),
         (("127.0.0.1:1", "--to", "x", "--every", "soon"), 2, "is not a duration"),
         (("127.0.0.1:1", "--to", "/dev/null/x"), 1, "can't write /dev/null/x"),
         (("127.0.0.1:1", "--to", "notes.txt"), 1, "line 1 can't be read"),

@@ -157,5 +157,5 @@ def test_people_are_sent_texts() -> None:
 
     target.refuse(Shape())
     target.refuse(Shape(name=ShapeName.TEMPLATE, template="x"))
-    with pytest.raises(ValueError, match="which event-grid is not: omit the shape"):
+    with pytest.raises(ValueError, match="event-grid is not such a text: omit the shape"):
         target.refuse(Shape(name=ShapeName.EVENT_GRID))

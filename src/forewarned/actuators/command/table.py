@@ -53,10 +53,11 @@ class CommandTable(ActuatorTable, frozen=True, kw_only=True):
     terminate: CommandAction | None = None
     """For Terminate events."""
     check: tuple[str, ...] = ()
-    """A program that says how a VM is: exit code 0 if it is up, 75 if that is unknown, any other if
-    it is down. Its last line may be JSON with `host`, `power`, and `witness`, which must be
-    different after every restart. Without one, the exit codes of the other programs are all that is
-    known."""
+    """A program that reports the state of a VM: exit code 0 if it is up, 75 if that is unknown, any
+    other if it is down. Its last line may be JSON with `host`, `power`, and `witness`, which must
+    be different after every restart. Without one, the exit codes of the other programs are all that
+    is known.
+    """
     listing: tuple[str, ...] = ()
     """A program that lists the platform, for `[[sources]]`. It prints JSON with a list `vms`, of
     which each has `vm_id` (a UUID), `name`, `host`, and perhaps `address`, `port_mark`,

@@ -51,11 +51,13 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
     secret_file: Path
     """A file with the secret of that credential."""
     region: str = ""
-    """The region whose Nova is asked. If not given, the first of the catalog."""
+    """The region whose Nova is used. If not given, the first in the catalog."""
     interface: Interface = Interface.PUBLIC
     """Which of Nova's URLs in the catalog is used: `public`, `internal` or `admin`."""
     ca_file: Path | None = None
-    """The authority that signed the certificates of Keystone and Nova, if it is not well known."""
+    """The authority that signed the certificates of Keystone and Nova, if the system does not trust
+    it.
+    """
     freeze: OpenStackAction | None = None
     """For Freeze events."""
     reboot: OpenStackAction | None = None

@@ -90,7 +90,7 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     """How often to read the document, at most 1m. From a Forewarned server, the agent learns of
     changes at once, by long polls."""
     ready_timeout: timedelta = timedelta(minutes=2)
-    """With `leader = "all-ready"`: after how long the agent stops waiting for a silent one."""
+    """With `leader = "all-ready"`: how long the agent waits for another one that is silent."""
     readiness: AnyReadiness | None = None
     """Where agents report that they are ready; needed for `"all-ready"`."""
     log_level: LogLevel = LogLevel.INFO

@@ -33,16 +33,16 @@ class While(StrEnum):
 
 
 class FlagHook(UndoableTable, frozen=True, kw_only=True):
-    """Makes or removes a file that nginx, or a load balancer's health check, looks for."""
+    """Creates or removes a file that nginx, or a load balancer's health check, looks for."""
 
     path: str
     """The file's absolute path."""
     draining: While = While.PRESENT
     """Whether the file is `present` or `absent` while this VM is draining."""
     content: str = "{event_id}\n"
-    """The content of a file that is made, with placeholders."""
+    """The content of a file that is created, with placeholders."""
     mode: Annotated[str, Meta(pattern="^0?[0-7]{3}$")] = "0644"
-    """The mode of a file that is made, in octal digits."""
+    """The mode of a file that is created, in octal digits."""
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/") or self.path.endswith("/") or "\0" in self.path:

@@ -45,7 +45,7 @@ class NotifyHook(HookTable, frozen=True, kw_only=True):
     url: str | None = None
     """The webhook's URL, or Apprise's for the service: `slack://…`, or the one Slack shows."""
     url_file: str | None = None
-    """A file that holds the URL, if that is a secret."""
+    """A file that contains the URL, if the URL is a secret."""
     shape: Annotated[Shape, _parse_shape] = Shape.JSON
     """What is sent: `json` to a webhook, or the text through `apprise`."""
     text: str = _TEXT

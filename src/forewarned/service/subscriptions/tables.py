@@ -55,9 +55,11 @@ class WebhookTable(TargetTable, frozen=True, kw_only=True, tag="webhook"):
     secrets: tuple[str, ...] = ()
     """What messages are signed with, each `whsec_` and base64. The first is the newest."""
     secret_file: Path | None = None
-    """A file that has the secrets, one in each line."""
+    """A file that has the secrets, one per line."""
     ca: str = ""
-    """The certificates that sign the service's own, as PEM, if they are not well known."""
+    """The CA certificates that sign the service's certificate, as PEM, if the system does not trust
+    them.
+    """
     ca_file: Path | None = None
     """A file that has them."""
 
@@ -142,7 +144,7 @@ class ShapeTable(Struct, frozen=True, kw_only=True):
     template_file: Path | None = None
     """A file that has it, read when the server starts."""
     content_type: str | None = None
-    """What the text is, for `template`."""
+    """The media type of the text, for `template`."""
     every_scope: bool = False
     """Whether `event-grid` also has events of scopes whose policy does not ask for it."""
 
