@@ -155,7 +155,7 @@ def test_what_is_in_the_way_is_said_before_anything_is_begun() -> None:
         planned = served.run("host", "drain", "rack1", "--dry-run", "--by", "cold-move")
 
     assert tried.exit_code == 1
-    assert "nothing was begun on rack1: can't be moved: " in tried.stderr
+    assert "the drain of rack1 was not started: can't be moved: " in tried.stderr
     assert "--yes goes ahead" in tried.stderr
     assert planned.exit_code == 0, planned.output
     assert "rack1: Planned (dry run: nothing is moved): can't be moved: " in planned.stdout

@@ -201,7 +201,7 @@ def _until(
 
 def _obstructed(found: ShownDrain) -> CommandError:
     return CommandError(
-        f"nothing was begun on {found.host}: {found.reason}",
+        f"the drain of {found.host} was not started: {found.reason}",
         "--yes goes ahead with the others. VMs that don't read their document are moved without"
         " notice.",
         code="drain_obstructed",
