@@ -1,4 +1,4 @@
-"""The handler of the README, which compose.yaml runs beside an emulator."""
+"""The handler from the README, which compose.yaml runs next to an emulator."""
 
 from forewarned.client import ChangeKind, ScheduledEvents
 

@@ -23,13 +23,13 @@ import (
 // --- your part ----------------------------------------------------------------------------------
 // Either may run again after a crash, so running it twice must do no harm.
 
-// prepare drains, check-points, fails over. If it fails it is tried again, and the event is not approved.
+// prepare drains, checkpoints, fails over. If it fails it is tried again, and the event is not approved.
 func prepare(kind, id string) error {
 	log.Printf("preparing for %s %s", kind, id)
 	return nil
 }
 
-// recoverFrom takes work again. It also runs after an event that was canceled.
+// recoverFrom accepts work again. It also runs after an event that was canceled.
 func recoverFrom(kind, id string) error {
 	log.Printf("recovering from %s %s", kind, id)
 	return nil
@@ -46,7 +46,7 @@ const (
 // The first read switches scheduled events on, which takes up to two minutes.
 const firstPatience, patience = 130 * time.Second, 15 * time.Second
 
-// A failure may pass. The service may say when.
+// A failure may be temporary. The service may say when to try again.
 type failure struct {
 	error
 	retryAfter time.Duration
@@ -65,7 +65,7 @@ func newService(endpoint string) *service {
 	}}
 }
 
-// ask returns the body of a whole 200, and an error for anything else.
+// ask returns the body of a complete 200, and an error for anything else.
 func (s *service) ask(path string, within time.Duration, body []byte) ([]byte, error) {
 	method := http.MethodGet
 	if body != nil {
@@ -96,7 +96,7 @@ func (s *service) ask(path string, within time.Duration, body []byte) ([]byte, e
 	return content, nil
 }
 
-// event has what is needed of one. Other fields, and types not known here, do no harm. NotBefore, which is blank
+// event has the fields that are needed. Other fields, and types not known here, do no harm. NotBefore, which is blank
 // in an event that has started, is not needed.
 type event struct {
 	ID        string   `json:"EventId"`
@@ -123,8 +123,8 @@ func (e event) isLedBy(vm string) bool {
 // The id becomes the name of a file.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
-// readDocument fails unless it is a whole document: to go by half of one would take events for gone that are
-// still to come.
+// readDocument fails unless the document is complete: events missing from half a document
+// may still be to come.
 func readDocument(body []byte) (map[string]event, error) {
 	var document struct {
 		DocumentIncarnation *int64
@@ -217,12 +217,12 @@ type handler struct {
 	journal  *journal
 	me       string
 	patience time.Duration
-	// What came of prepare, by event.
+	// The outcome of prepare, by event.
 	prepared map[string]chan error
 }
 
 // isPrepared prepares in the background: the next event may leave less time than this one takes. It starts again
-// if that failed, or if this program was killed meanwhile.
+// if preparing failed, or if this program was killed meanwhile.
 func (h *handler) isPrepared(id, kind string) (bool, error) {
 	outcome, isRunning := h.prepared[id]
 	if !isRunning {
@@ -260,7 +260,7 @@ func (h *handler) attend(id string, e event) error {
 	if phase != "prepared" || e.Status != "Scheduled" || !e.isLedBy(h.me) {
 		return nil
 	}
-	// Noted first: after a crash it is not sent twice. At worst the event waits for its NotBefore.
+	// Recorded first: after a crash it is not sent twice. At worst the event waits for its NotBefore.
 	if err := h.journal.note(id, "approving", e.Type); err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (h *handler) attend(id string, e event) error {
 	return h.journal.note(id, "approved", e.Type)
 }
 
-// recoverFromEnded: an event that the document no longer has is over. Only a whole document can tell.
+// recoverFromEnded: an event that the document no longer has is over. Only a complete document can tell.
 func (h *handler) recoverFromEnded(current map[string]event) error {
 	for id, each := range h.journal.entries {
 		if _, isOpen := current[id]; isOpen {
@@ -314,7 +314,7 @@ func (h *handler) look() error {
 	var failed error
 	for id, e := range current {
 		if e.names(h.me) {
-			// One that fails must not keep the others waiting.
+			// An event that fails must not keep the others waiting.
 			if err := h.attend(id, e); err != nil {
 				failed = err
 			}

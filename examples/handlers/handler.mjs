@@ -9,12 +9,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 // --- your part ----------------------------------------------------------------------------------
 // Either may run again after a crash, so running it twice must do no harm.
 
-/** Drain, check-point, fail over. If it fails it is tried again, and the event is not approved. */
+/** Drain, checkpoint, fail over. If it fails it is tried again, and the event is not approved. */
 async function prepare(type, id) {
   console.log(`preparing for ${type} ${id}`);
 }
 
-/** Take work again. Also runs after an event that was canceled. */
+/** Accept work again. Also runs after an event that was canceled. */
 async function recover(type, id) {
   console.log(`recovering from ${type} ${id}`);
 }
@@ -144,7 +144,7 @@ async function attend(id, { type, status, names }, me) {
       // An event that has started needs no approval; it may never have been Scheduled. An approval
       // counts for all VMs that an event names, so only the first of them sends it.
       if (status !== "Scheduled" || names[0] !== me) return;
-      // Noted first: after a crash it is not sent twice. At worst the event waits for NotBefore.
+      // Recorded first: after a crash it is not sent twice. At worst the event waits for NotBefore.
       await note(id, "approving", type);
       try {
         await ask(EVENTS, 15, JSON.stringify({ StartRequests: [{ EventId: id }] }));
@@ -179,7 +179,7 @@ async function look() {
   me ||= (await ask(OWN_NAME, 15)).trim().toLowerCase();
   let failure;
   for (const [id, event] of events) {
-    // One that fails must not keep the others waiting.
+    // An event that fails must not keep the others waiting.
     if (event.names.includes(me)) await attend(id, event, me).catch((error) => (failure = error));
   }
   await recoverFromEnded(events);

@@ -7,11 +7,11 @@ export LC_ALL=C
 # --- your part -----------------------------------------------------------------------------------
 # Either may run again after a crash, so running it twice must do no harm.
 
-prepare() { # TYPE EVENT_ID: drain, check-point, fail over. What fails is tried again, not approved.
+prepare() { # TYPE EVENT_ID: drain, checkpoint, fail over. If it fails: tried again, not approved.
   echo "preparing for $1 $2"
 }
 
-recover() { # TYPE EVENT_ID: take work again. Also runs after an event that was canceled.
+recover() { # TYPE EVENT_ID: accept work again. Also runs after an event that was canceled.
   echo "recovering from $1 $2"
 }
 
@@ -24,7 +24,7 @@ readonly state="${STATE_DIRECTORY:-$PWD}/scheduled-events"
 readonly scratch="$state/.scratch"
 mkdir -p "$scratch" || exit
 
-# ask SECONDS CURL_ARGUMENT...: sets body and retry_after; fails unless a whole 200 has come.
+# ask SECONDS CURL_ARGUMENT...: sets body and retry_after; fails unless a complete 200 arrives.
 # The service is this machine's own, so a proxy could only get in the way.
 ask() {
   local seconds=$1 status
@@ -55,8 +55,8 @@ ask() {
 # --- documents -----------------------------------------------------------------------------------
 
 # read_document: sets ids, and by id: types, statuses, resources (one per line). Fails if the body
-# is not a whole document: to go by half of one would take events for gone that are still to come.
-# Fields, types and nesting that it does not know are passed over.
+# is not a complete document: events missing from half a document may still be to come.
+# Fields, types and nesting that it does not know are skipped.
 read_document() {
   local token value depth=0 is_key= is_over= incarnation= has_events= id= type= status= names=
   local -a kind=() name=()
@@ -73,7 +73,7 @@ read_document() {
       '}' | ']')
         [[ ${kind[depth]-}$token == '{}' || ${kind[depth]-}$token == '[]' ]] || return 1
         if ((depth == 3)) && [[ ${name[1]} == Events ]]; then
-          # It becomes the name of a file.
+          # The id becomes the name of a file.
           [[ $id =~ ^[A-Za-z0-9-]+$ ]] || return 1
           id=${id^^}
           ids+=("$id") types[$id]=$type statuses[$id]=$status resources[$id]=$names
@@ -137,7 +137,7 @@ attend() { # ID
     prepared)
       # An event that has started needs no approval; it may never have been Scheduled.
       [[ ${statuses[$id]} == Scheduled ]] && leads "$id" || return 0
-      # Noted first: after a crash it is not sent twice. At worst the event waits for NotBefore.
+      # Recorded first: after a crash it is not sent twice. At worst the event waits for NotBefore.
       journal approving "$type" "$id"
       if ! ask 15 --header 'Content-Type: application/json' \
         --data "{\"StartRequests\":[{\"EventId\":\"$id\"}]}" "$events"; then
@@ -149,7 +149,7 @@ attend() { # ID
   esac
 }
 
-# An event that the document no longer has is over. Only a whole document can tell.
+# An event that the document no longer has is over. Only a complete document can tell.
 recover_from_ended() {
   local file id
   for file in "$state"/*; do
