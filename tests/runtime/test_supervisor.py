@@ -1,6 +1,7 @@
 """A supervisor with children of every sort. What becomes of real ones is tested end to end."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Callable, Coroutine, Iterator
@@ -86,6 +87,26 @@ async def test_an_address_that_is_taken_is_named_with_what_to_do_about_it(
         await metadata_listener(taken)
     with pytest.raises(StartError, match=f"can't listen on {taken}.*--control another address"):
         await control_listener(taken)
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EADDRNOTAVAIL, "no interface of this machine has that address.*--control another"),
+        (errno.EACCES, "CAP_NET_BIND_SERVICE.*--control a port above 1023"),
+        (errno.EAFNOSUPPORT, "give --control another address"),
+    ],
+)
+async def test_an_address_that_can_t_be_used_is_named_with_what_to_do_about_it(
+    number: int, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+
+    with pytest.raises(StartError, match=rf"{os.strerror(number)}.*\): .*{advice}"):
+        await control_listener(Address("192.0.2.1", 80))
 
 
 async def test_an_address_that_becomes_free_in_a_moment_is_waited_for(

@@ -40,8 +40,8 @@ ADVICE = {
     "closed_event": "'forewarned events' lists the open events.",
     "not_spot": "'forewarned fleet show' shows the priority of each VM.",
     "notice_too_short": "On an emulator, --short-notice allows it.",
-    "role_too_low": "Run that on the server's machine, and put the token into FOREWARNED_TOKEN or"
-    " into a file for --token-file.",
+    "role_too_low": "'forewarned token create NAME --role ROLE' on the server's machine prints a"
+    " token with that role: put it into FOREWARNED_TOKEN, or into a file for --token-file.",
     "store_unavailable": "The server's log says more.",
     "token_expired": GET_ADMITTED,
     "token_invalid": GET_ADMITTED,

@@ -13,13 +13,15 @@ from forewarned.cli.failures import CommandError, UnreachableError, UsageError
 _GET_IT: Final = "'forewarned ca' on the server's machine prints the certificate to trust."
 _NAME_IT: Final = "Save it in a file, and name the file with --ca or FOREWARNED_CA."
 _OTHER_NAMES: Final = (
-    "Use a name or an address that it covers; or add this one to the server's setting 'hosts',"
-    " and restart it."
+    "Use a name or an address that it covers. If the server made the certificate, you can also add"
+    " this name to its setting 'hosts', and restart it."
 )
 # By OpenSSL's numbers: its words change from version to version.
 _ADVICE: Final = {
     9: "It is not valid yet: check the clocks of this machine and of the server.",
-    10: "Restart the server, which renews it, and check this machine's clock.",
+    10: "If it is your own certificate, replace it and its key: the server loads them without a"
+    " restart. If the server made it, the server's log says why it was not renewed. Check this"
+    " machine's clock, too.",
     62: _OTHER_NAMES,
     64: _OTHER_NAMES,
 }

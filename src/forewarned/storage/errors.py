@@ -60,7 +60,8 @@ class ForeignDatabaseError(CannotOpenError):
 class UnwritableDirectoryError(CannotOpenError):
     def __init__(self, directory: Path, reason: str) -> None:
         super().__init__(
-            f"can't write to {directory} ({reason}): create it, or choose another directory"
+            f"can't write to {directory} ({reason}): let the server's user write there, or choose"
+            " another directory"
         )
         self.directory = directory
 

@@ -64,7 +64,7 @@ def _read(path: Path) -> str:
     if not pem.startswith(_BEGINNING):
         raise RefusedError(
             f"{path} contains no certificate",
-            "The server says at its next start what to do about it.",
+            "Restart the server, which says what to do about the file.",
             code="no_authority",
         )
     return pem

@@ -89,7 +89,7 @@ for _type in EVENT_TYPES:
 @host_argument
 @with_session
 def fail(session: Session, host: str) -> None:
-    """Make HOST fail, which gives its VMs no notice."""
+    """Treat HOST as failed: its VMs get no notice, and events that have already started."""
     _on_host(session, host, "fail")
 
 

@@ -32,6 +32,7 @@ def of_clock(settings: Settings, state: int | None) -> Iterator[Finding]:
         yield warning(
             "clock_unsynchronised",
             where="this machine's clock",
-            what="nothing synchronises it, so events may start late, and tokens expire too early",
+            what="nothing synchronises it, so events may start, and tokens expire, too early or too"
+            " late",
             todo="Run chrony or systemd-timesyncd.",
         )

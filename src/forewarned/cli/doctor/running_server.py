@@ -8,6 +8,7 @@ from forewarned import __version__
 from forewarned.cli.connection import Control
 from forewarned.cli.doctor.finding import Finding, note, problem, warning
 from forewarned.cli.failures import CommandError, RefusedError, ServerFailedError
+from forewarned.cli.wording import count
 from forewarned.config.durations import format_duration
 from forewarned.control.v1 import wire
 from forewarned.control.v1.sources.wire import ShownSource, SourceList
@@ -214,7 +215,7 @@ def of_sources(found: Sequence[ShownSource]) -> Iterator[Finding]:
             yield warning(
                 "hosts_silent",
                 where=f"source {source.name}",
-                what=f"{len(source.silent)} hosts did not answer: {hosts}",
+                what=f"{count(len(source.silent), 'host')} did not answer: {hosts}",
                 todo="Their VMs stay as they were. `forewarned sources list` says why.",
             )
 
@@ -226,7 +227,8 @@ def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
             yield problem(
                 "messages_undelivered",
                 where=where,
-                what=f"{each.health.undelivered} messages were given up: {each.health.last_error}",
+                what=f"gave up {count(each.health.undelivered, 'message')}:"
+                f" {each.health.last_error}",
                 todo="Correct the target, then run `forewarned subscription redeliver`.",
             )
         elif each.condition is Condition.FAILING:

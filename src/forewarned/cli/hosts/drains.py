@@ -27,6 +27,9 @@ from forewarned.service.drains.model import DrainState, MoveState
 if TYPE_CHECKING:
     from forewarned.cli.connection import Answer
 
+_ANYWAY: Final = (
+    "VMs that can't be moved stay, and VMs that don't read their document are moved without notice."
+)
 _WAYS: Final = {"live-migrate": EventType.FREEZE, "cold-move": EventType.REDEPLOY}
 _STYLES: Final = {
     MoveState.BLOCKED: "bold red",
@@ -58,7 +61,12 @@ def list_hosts(session: Session) -> None:
     help="How VMs are moved: live-migrate with a Freeze, cold-move with a Redeploy"
     " [default: live-migrate].",
 )
-@click.option("--wave", type=click.IntRange(min=1), metavar="N", help="Move N VMs at a time [4].")
+@click.option(
+    "--wave",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Give N VMs the same NotBefore [4]. A VM that approves is moved earlier.",
+)
 @click.option(
     "--deadline", type=read_span, metavar="SPAN", help="How soon the host must be empty, like 6h."
 )
@@ -103,7 +111,7 @@ def drain(
         if session.is_json or not sys.stdin.isatty():
             raise _obstructed(found)
         session.print(_page(found))
-        click.confirm("Go ahead with the others?", abort=True)
+        click.confirm(f"Go ahead? {_ANYWAY}", abort=True)
         answer = session.control.post(_path(name), body | {"anyway": True})
     if (wait or argv) and not dry_run:
         answer = _until(session, name, answer, _OVER)
@@ -202,8 +210,7 @@ def _until(
 def _obstructed(found: ShownDrain) -> CommandError:
     return CommandError(
         f"the drain of {found.host} was not started: {found.reason}",
-        "--yes goes ahead with the others. VMs that don't read their document are moved without"
-        " notice.",
+        f"--yes goes ahead. {_ANYWAY}",
         code="drain_obstructed",
     )
 

@@ -147,9 +147,29 @@ async def _listening(
         return await patiently(attempt, passes=_is_taken)
     except OSError as error:
         raise StartError(
-            f"can't listen on {address} ({error.strerror}): stop the program that does, or give "
-            f"--{which} another address; port 0 picks any free port"
+            f"can't listen on {address} ({error.strerror}): {_advice(which, error)}"
         ) from error
+
+
+def _advice(which: str, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return (
+                f"stop the program that does, or give --{which} another address; port 0 picks any"
+                " free port"
+            )
+        case errno.EADDRNOTAVAIL:
+            return (
+                "no interface of this machine has that address: add it to one, or give"
+                f" --{which} another address"
+            )
+        case errno.EACCES:
+            return (
+                "this user may not listen on that port: give the server CAP_NET_BIND_SERVICE, or"
+                f" give --{which} a port above 1023"
+            )
+        case _:
+            return f"give --{which} another address"
 
 
 def _is_taken(error: Exception) -> bool:

@@ -231,7 +231,8 @@ class Settings:
     default_vm: str | None = _setting(
         None,
         optional(text),
-        "VM to assume for callers whose address belongs to no VM; none: the fleet's first VM",
+        "in emulator mode, the VM to assume for callers whose address belongs to no VM; none: the"
+        " fleet's first VM. A service refuses such callers",
     )
     # Azure takes up to two minutes to answer a VM's first call ever.
     first_call_delay: timedelta = _setting(
@@ -355,7 +356,8 @@ class Settings:
     guest_return: timedelta = _setting(
         timedelta(minutes=10),
         _spans,
-        "how long to wait for the guest of a VM that an actuator restarted to read again",
+        "how long to wait, after an actuator has restarted a VM, until its guest reads its document"
+        " again",
     )
     publishing_private_addresses: bool = _setting(
         False,

@@ -16,7 +16,7 @@ class DrainUnderWayError(RefusalError, category=Category.CONFLICT, field="host")
     def __init__(self, host: str) -> None:
         super().__init__(
             f"host {host!r} is already being drained, or its VMs are returning:"
-            " run 'forewarned host undrain' first"
+            " 'forewarned host status' shows how far that is, 'forewarned host undrain' ends it"
         )
         self.host = host
 
