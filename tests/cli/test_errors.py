@@ -295,7 +295,7 @@ def test_the_clock_is_told_to_go_back_in_vain(served: Served) -> None:
     result = served.run("clock", "step", "--to", "2026-01-05T11:00:00Z")
 
     assert result.exit_code == 1
-    assert "Time only goes forward" in result.stderr
+    assert "Time only moves forward" in result.stderr
 
 
 def test_the_nearest_control_option_counts(served: Served) -> None:

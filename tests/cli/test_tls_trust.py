@@ -87,7 +87,8 @@ def test_a_certificate_for_other_names_is_said_to_be_so(
 
 
 @pytest.mark.parametrize(
-    ("age", "advice"), [(2 * YEAR, "Restart the server"), (-YEAR, "clocks of this machine")]
+    ("age", "advice"),
+    [(2 * YEAR, "If it is your own certificate"), (-YEAR, "clocks of this machine")],
 )
 def test_a_certificate_out_of_its_time_is_said_to_be_so(
     tmp_path: Path, age: timedelta, advice: str

@@ -165,7 +165,7 @@ def test_a_namespace_that_can_not_be_is_refused_or_done_without() -> None:
     )
     assert "--isolation none" in refused.stderr
     assert (without.returncode, without.stdout.endswith("/vm/web\n")) == (3, True)
-    assert "it has to read FOREWARNED_ENDPOINT" in without.stderr
+    assert "the command has to read FOREWARNED_ENDPOINT" in without.stderr
 
 
 @pytest.mark.parametrize("isolation", ["auto", pytest.param("none", marks=pytest.mark.thorough)])

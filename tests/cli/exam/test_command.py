@@ -127,7 +127,7 @@ def test_a_silent_handler_is_not_examined_further_and_told_what_to_check(
     assert "reaches no grade" in told.stdout
     suite = ET.parse(tmp_path / "exam.xml").getroot()[0]  # noqa: S314  # our own
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("33", "2", "31")
-    assert "these were not begun: " in (tmp_path / "exam.html").read_text(encoding="utf-8")
+    assert "these were not played: " in (tmp_path / "exam.html").read_text(encoding="utf-8")
 
 
 def test_a_handler_that_is_always_refused_is_not_examined_further_and_told_why() -> None:

@@ -81,7 +81,7 @@ def test_neither_overwrites_anything(data: Path, tmp_path: Path) -> None:
     other_key = invoke("restore", backup, "--data", new)
 
     assert [each.exit_code for each in (twice, again, other_key)] == [1, 1, 1]
-    assert "a backup never overwrites one" in twice.stderr
+    assert "a backup never overwrites anything" in twice.stderr
     assert "a restore never overwrites a store" in again.stderr
     assert "identity-key.pem already exists, and differs" in other_key.stderr
     assert not (tmp_path / "new" / "forewarned.db").exists()
@@ -109,7 +109,7 @@ def test_a_damaged_backup_is_not_restored(data: Path, tmp_path: Path, damage: st
     told = {
         "a changed byte": "is not as it was written",
         "a lost file": "the backup lacks",
-        "no list": "is no backup",
+        "no list": "is not a backup",
         "another format": "restore it with that version",
     }
     assert done.exit_code == 1

@@ -415,7 +415,7 @@ async def test_the_wait_for_a_guest_has_an_end(cloud: Cloud) -> None:
     restored = (await cloud.history(event))[-2]
     assert await cloud.is_over(event)
     assert restored.actor == "time"
-    assert restored.cause.endswith("its guest has not read the document for 10m since")
+    assert restored.cause.endswith("its guest did not read the document again within 10m")
 
 
 async def test_a_server_that_was_restarted_goes_on_waiting(cloud: Cloud) -> None:

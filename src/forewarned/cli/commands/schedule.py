@@ -89,7 +89,7 @@ for _type in EVENT_TYPES:
 @host_argument
 @with_session
 def fail(session: Session, host: str) -> None:
-    """Treat HOST as failed: its VMs get no notice, and events that have already started."""
+    """Treat HOST as failed: events of its VMs start at once."""
     _on_host(session, host, "fail")
 
 

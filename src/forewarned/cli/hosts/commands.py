@@ -22,7 +22,7 @@ from forewarned.control.v1 import wire
 
 @click.group(commands=[list_hosts, drain, status, undrain])
 def host() -> None:
-    """Drain hosts, print their nftables rules, and serve VMs on their own host."""
+    """Drain hosts, and serve VMs on their own host."""
 
 
 @host.command()

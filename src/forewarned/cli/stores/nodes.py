@@ -14,7 +14,7 @@ from forewarned.control.v1 import wire
 @click.command()
 @with_session
 def nodes(session: Session) -> None:
-    """List the servers that share the store, and whether they keep up with it.
+    """List the servers that share the store, and their lag.
 
     A node is stale if it has not been seen for 3 seconds, or if what it knew of the store at that
     time was older than a second. Nodes that have not been seen for a day are not listed. A server
