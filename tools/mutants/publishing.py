@@ -67,7 +67,7 @@ PUBLISHING: Final = (
         file="storage/sqlite/group_commit.py",
         old="        if moves_vms:\n            self._places.forget()\n",
         new="",
-        breaks="a message says where its VM was before it was moved",
+        breaks="Decision 0048: a message says where its VM was before it was moved",
         tests=(_FAN_OUT,),
     ),
     Mutant(
