@@ -20,8 +20,8 @@ _SILENCE: Final = (
     "- whether it runs at all: how it ended, if it did, and what it printed are shown above;",
     "- whether it sends one within 30 seconds of its start;",
     "- where it sends it: {endpoint} in its arguments and the variable FOREWARNED_ENDPOINT are",
-    "  the URL of the service. In a namespace that is at 169.254.169.254, and nothing else can be",
-    "  reached.",
+    "  the URL of the service. In a namespace, the service is at 169.254.169.254, and nothing",
+    "  else can be reached.",
 )
 
 
