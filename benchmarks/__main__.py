@@ -132,7 +132,7 @@ def _conditions(cores: Cores, rounds: int, *, urgent: bool) -> dict[str, str]:
         f" Python {facts['python']}",
         "Beside it": programs.versions(),
         "Load average before": facts["load"]
-        + (", but the benchmark came first in the queue" if urgent else ""),
+        + (", but the benchmark ran at a higher priority (nice -15)" if urgent else ""),
     }
 
 

@@ -63,7 +63,7 @@ def read_expiry(text: str) -> datetime:
     found = _end(text, now)
     if found is None:
         raise click.BadParameter(
-            f"{text!r} is not in the future: write it like 30d, 2027-01-31 or {AN_INSTANT}"
+            f"{text!r} is not an expiry: write it like 30d, 2027-01-31 or {AN_INSTANT}"
         )
     if found <= now:
         raise click.BadParameter(f"{text!r} is not in the future")

@@ -242,7 +242,7 @@ class Publisher:
         if isinstance(outcome, Delivered):
             if name in self._failing:
                 _log.info(
-                    "messages of a subscription are delivered again", extra={"subscription": name}
+                    "deliveries to a subscription succeed again", extra={"subscription": name}
                 )
             self._failing.discard(name)
         else:

@@ -62,7 +62,7 @@ async def test_one_has_a_page_with_what_was_not_delivered_and_why(console: Conso
     assert f"{waiting} Started Reboot" in text
     assert "answered 410: <gone>" in text
     assert "Shape cloudevents" in text
-    for button in ("Pause", "Send a test message", "Deliver again now", "Remove…"):
+    for button in ("Pause", "Send a test message", "Retry undelivered messages now", "Remove…"):
         assert button in text
     assert "token=abc" not in page
     assert "whsec_" not in page
