@@ -179,7 +179,7 @@ class DrainSummary(Shape, frozen=True):
     reason: Annotated[str, about("why it is Planned, Stuck, Returning or Canceled")]
     cordoned: Annotated[bool, about("whether no VM may be moved to the host")]
     vms: Annotated[int, about("how many VMs it moves")]
-    moved: Annotated[int, about("how many of them it has moved; of a return: moved back")]
+    moved: Annotated[int, about("how many it has moved; while VMs return: moved back")]
     began_at: datetime
     deadline_at: datetime | None
     by: str
@@ -344,7 +344,7 @@ class Node(Shape, frozen=True):
         about("false if it has not been seen for 3s, or what it knew was older than 1s"),
     ]
     seen_at: Annotated[datetime, about("its last sign of life; there is one every second")]
-    lag: Annotated[Span, about("how old what it knew of the store was, at that time")]
+    lag: Annotated[Span, about("how far behind the store it was when it was last seen")]
     metadata: Annotated[str, about("where it serves VMs")]
     control: str
     arm: Annotated[

@@ -316,7 +316,7 @@ class _Audit:
             message = f"row {entry.row} was edited"
             if entry.number == self._number:
                 # No later entry shows which of the two it was.
-                message += f", or number {entry.number} of the chain was, which is its last"
+                message += f", or its digest was: number {entry.number}, the last of the chain"
             self._find(Kind.EDITED, entry.number, entry.row, message)
 
     def _find(self, kind: Kind, number: int, row: int | None, message: str) -> None:
