@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from psycopg import OperationalError
+from psycopg.errors import IdleInTransactionSessionTimeout
 
 from forewarned.config.values import DatabaseUrl
 from forewarned.storage.postgres.connection import LIMITS, connect
@@ -118,8 +119,9 @@ def half_sent(shared: Database, statement: str) -> Iterator[None]:
 @contextmanager
 def sent(shared: Database, statement: str) -> Iterator[None]:
     """A session that has asked as nodes do, and does nothing more."""
-    # As above.
-    with suppress(OperationalError), connect(target(DatabaseUrl(shared.url))) as stopped:
+    # By then the node has ended it, or the server has: both allow two seconds.
+    ended = suppress(OperationalError, IdleInTransactionSessionTimeout)
+    with ended, connect(target(DatabaseUrl(shared.url))) as stopped:
         PostgresDatabase(stopped).ask_together([(LIMITS, ()), (statement, ())])
         yield
 
