@@ -42,8 +42,9 @@ help: ## list the commands
 .venv-nova/.nova: constraints/nova.txt $(STALE_NOVA)
 	-@$(PYTHON) tools/environment.py nova
 
+# Without it a test is skipped, except in CI: atheris has wheels for some systems only.
 .venv-fuzz/.fuzz: constraints/fuzz.txt $(STALE_FUZZ)
-	@$(PYTHON) tools/environment.py fuzz
+	-@$(PYTHON) tools/environment.py fuzz
 
 venv: .venv/.dev ## make .venv with all that development needs
 
@@ -78,7 +79,7 @@ test-dependencies: .venv/.dev
 	@$(BIN)/python -m tools.installation
 
 test: ## run the checks and the tests: what CI runs
-	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova az lint test-core .venv/.compiled bench-smoke
+	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova .venv-fuzz/.fuzz az lint test-core .venv/.compiled bench-smoke
 	$(PYTEST) -m "not thorough" $(CHECKED) $(ELSEWHERE) --ignore=tests/tools $(ARGS)
 
 test-core: .venv/.dev ## run the core's tests, which must cover every branch of it
@@ -91,7 +92,7 @@ test-tools: .venv/.dev ## test what the project is tested, measured and photogra
 	$(PYTEST) tests/tools $(ARGS)
 
 test-all: ## run every test, the thorough ones and every hostile request too: an hour
-	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova az lint test-core
+	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova .venv-fuzz/.fuzz az lint test-core
 	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ELSEWHERE) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py
 	@$(MAKE) --no-print-directory bench-smoke

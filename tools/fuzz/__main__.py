@@ -1,16 +1,15 @@
 """`python -m tools.fuzz`: fuzz every target for an hour, or for as long as is said."""
 
 import argparse
-import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from tools.fuzz.catalog import TARGETS, load
+from tools.fuzz.packages import ROOT, are_installed, environment
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 KEPT: Final = ROOT / ".fuzz"
 """Inputs that reach something, one folder for each target: the next run begins with them."""
 V1: Final = "v1"
@@ -19,6 +18,8 @@ _HOUR: Final = 3600
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    if not are_installed():
+        sys.exit("the fuzzers are not installed: run `make fuzz`")
     failed = [name for name in options.target or (*TARGETS, V1) if not _fuzz(name, options.seconds)]
     if failed:
         print(
@@ -53,7 +54,7 @@ def _fuzz(name: str, seconds: int) -> bool:
     else:
         command = ["tools.fuzz.guided", name, str(seconds), str(_corpus(name))]
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, env=_environment(), check=False
+        [sys.executable, "-m", *command], cwd=ROOT, env=environment(), check=False
     )
     print(f"--- {name}: {'no defect' if done.returncode == 0 else 'A DEFECT'}", flush=True)
     return done.returncode == 0
@@ -71,15 +72,6 @@ def _folder(name: str) -> Path:
     folder = KEPT / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _environment() -> Mapping[str, str]:
-    """Packages of .venv-fuzz, which has atheris and schemathesis, and then those of this Python."""
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    packages = ROOT / ".venv-fuzz" / "lib" / version / "site-packages"
-    if not (packages / "atheris").exists():
-        sys.exit("the fuzzers are not installed: run `make fuzz`")
-    return {**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"}
 
 
 if __name__ == "__main__":

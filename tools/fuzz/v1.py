@@ -26,18 +26,17 @@ a request that waits for longer than schemathesis does."""
 
 def main(seconds: str, folder: str) -> int:
     with ControlThread() as control:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "schemathesis.cli", "fuzz"),
-                f"{control.url}/v1/openapi.json",
-                *("--max-time", seconds, "--checks", ",".join(CHECKS)),
-                *("--exclude-path-regex", LASTING),
-                *("--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"),
-            ],
-            cwd=folder,
-            check=False,
-        )
-    return done.returncode
+        command = [*requests_to(control.url, "fuzz"), "--max-time", seconds]
+        return subprocess.run(command, cwd=folder, check=False).returncode
+
+
+def requests_to(url: str, how: str) -> list[str]:
+    """The command that sends requests made from the description of the server at this URL."""
+    return [
+        *(sys.executable, "-m", "schemathesis.cli", how, f"{url}/v1/openapi.json"),
+        *("--checks", ",".join(CHECKS), "--exclude-path-regex", LASTING),
+        *("--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"),
+    ]
 
 
 if __name__ == "__main__":
