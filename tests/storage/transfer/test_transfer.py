@@ -35,6 +35,7 @@ from tests.storage.store_calls import everything, keep
 
 FILLED = Path(__file__).parent.parent / "filled" / "0007.sql"
 OFFSET = 5_000
+ADD_MESSAGE = "INSERT INTO outbox (scope_id, content) VALUES ('scope1', '{}') RETURNING number"
 
 
 class BrokenOffError(Exception):
@@ -150,20 +151,43 @@ def test_a_character_that_postgresql_has_not_is_replaced(source: Path, database:
 async def test_a_copy_goes_on_publishing_and_uses_no_number_of_a_message_twice(
     source: Path, database: Database, tmp_path: Path
 ) -> None:
-    connection = sqlite3.connect(source)
-    connection.execute("DELETE FROM outbox")
-    connection.commit()
+    """Most messages have arrived and are gone, and receivers order what comes by its number."""
+    with sqlite3.connect(source) as connection:
+        connection.execute("DELETE FROM outbox")
+        connection.execute("UPDATE sqlite_sequence SET seq = 41 WHERE name = 'outbox'")
     connection.close()
 
     to_postgres(source, database)
-    to_sqlite(database, tmp_path / "back" / "forewarned.db")
+    there = to_sqlite_and_add(database, tmp_path / "back" / "forewarned.db")
+    added = database.ask(ADD_MESSAGE)
+    later = to_sqlite_and_add(database, tmp_path / "later" / "forewarned.db")
 
-    add = "INSERT INTO outbox (scope_id, content) VALUES ('scope1', '{}') RETURNING number"
-    assert database.ask(add) == [(3,)]
+    assert (there, added, later) == ([(42,)], [(42,)], [(43,)])
     assert database.ask("SELECT publishes FROM store") == [(1,)]
-    with sqlite3.connect(tmp_path / "back" / "forewarned.db") as back:
-        assert back.execute(add).fetchall() == [(3,)]
-    back.close()
+
+
+async def test_a_copy_of_a_store_without_messages_begins_with_the_first_number(
+    source: Path, database: Database, tmp_path: Path
+) -> None:
+    with sqlite3.connect(source) as connection:
+        for table in ("deliveries", "messages", "outbox"):
+            connection.execute(f"DELETE FROM {table}")
+        connection.execute("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
+    connection.close()
+
+    to_postgres(source, database)
+
+    assert to_sqlite_and_add(database, tmp_path / "back" / "forewarned.db") == [(1,)]
+    assert database.ask(ADD_MESSAGE) == [(1,)]
+
+
+def to_sqlite_and_add(database: Database, path: Path) -> list[tuple[int]]:
+    """The number that a message gets in the copy."""
+    to_sqlite(database, path)
+    with sqlite3.connect(path) as copied:
+        found = copied.execute(ADD_MESSAGE).fetchall()
+    copied.close()
+    return found
 
 
 def test_numbers_go_on_after_the_last_one_copied(source: Path, database: Database) -> None:

@@ -22,6 +22,8 @@ _OFFSET: Final = "(SELECT incarnation_offset FROM store)"
 _RUNNING: Final = f"SELECT name FROM nodes WHERE {RUNNING} ORDER BY name"
 _NUMBERED: Final = {"scopes": "number", "events": "sequence", "history": "id"}
 """Tables whose next number follows the last one copied."""
+_NUMBERS: Final = "outbox_number_seq"
+"""Where messages get their numbers from."""
 
 
 class NodesRunningError(CannotOpenError):
@@ -128,18 +130,19 @@ class PostgresEnd:
             for row in rows:
                 copied.write_row(row)
 
-    def finish(self) -> None:
+    def last_number(self) -> int:
+        # Messages are numbered by the outbox, which most have left.
+        question = f"SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM {_NUMBERS}"
+        return int(str(self._value(question)))
+
+    def finish(self, *, last_number: int) -> None:
         with self._connection.transaction():
             for table, column in _NUMBERED.items():
                 self._connection.execute(
                     f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'),"
                     f" coalesce((SELECT max({column}) FROM {table}), 0) + 1, false)"
                 )
-            # Messages are numbered by the outbox, which they have left.
-            self._connection.execute(
-                "SELECT setval(pg_get_serial_sequence('outbox', 'number'), 1 + greatest("
-                " (SELECT max(number) FROM outbox), (SELECT max(number) FROM messages), 0), false)"
-            )
+            self._connection.execute(f"SELECT setval('{_NUMBERS}', %s, false)", (last_number + 1,))
             self._connection.execute(
                 "UPDATE store SET publishes = (SELECT least(count(*), 1) FROM subscriptions)"
             )

@@ -92,14 +92,16 @@ class SqliteEnd:
         self._connection.executemany(statement, rows)
         self._connection.execute("COMMIT")
 
-    def finish(self) -> None:
+    def last_number(self) -> int:
+        # Messages are numbered by the outbox, which most have left.
+        found = self._value("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'")
+        return int(str(found or 0))
+
+    def finish(self, *, last_number: int) -> None:
         self._connection.execute("BEGIN")
-        # Messages are numbered by the outbox, which they have left.
         self._connection.execute("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
         self._connection.execute(
-            """INSERT INTO sqlite_sequence (name, seq)
-               SELECT 'outbox', max(coalesce((SELECT max(number) FROM outbox), 0),
-                                    coalesce((SELECT max(number) FROM messages), 0))"""
+            "INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)", (last_number,)
         )
         self._connection.execute("DELETE FROM notes WHERE key = ?", (UNFINISHED,))
         self._connection.execute("COMMIT")

@@ -150,6 +150,9 @@ class Source(Protocol):
     def rows(self, table: Table, after: Cells | None, limit: int) -> list[Cells]:
         """The next rows in the order of the key; `after` is the key of the last one before."""
 
+    def last_number(self) -> int:
+        """The highest that a message ever had, wherever it is now; 0 if there was none."""
+
 
 class Target(Source, Protocol):
     def unfinished(self) -> str | None:
@@ -167,5 +170,5 @@ class Target(Source, Protocol):
     def add(self, table: Table, rows: Sequence[Cells]) -> None:
         """In one transaction."""
 
-    def finish(self) -> None:
-        """From now on servers may open it."""
+    def finish(self, *, last_number: int) -> None:
+        """From now on servers may open it. Messages are numbered from the next number on."""

@@ -58,7 +58,7 @@ def copy(source: Source, target: Target, *, restart: bool, progress: Progress) -
     for table in TABLES:
         _copy_table(source, target, table, progress)
     rows = {table.name: _compare(source, target, table, progress) for table in TABLES}
-    target.finish()
+    target.finish(last_number=source.last_number())
     return Copied(rows=rows, was_resumed=was_resumed)
 
 
