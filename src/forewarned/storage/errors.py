@@ -126,6 +126,28 @@ class ReadOnlyDatabaseError(CannotConnectError):
     advice = "list every host in the setting store, the primary too, separated by commas"
 
 
+class UntrustedCertificateError(CannotConnectError):
+    advice = (
+        "name the file with the authority that issued PostgreSQL's certificate in the setting"
+        " store, as sslrootcert=FILE after the question mark; if it is that file, see whether the"
+        " certificate has expired"
+    )
+
+
+class OtherNameError(CannotConnectError):
+    advice = (
+        "in the setting store, use a host name that is in its certificate, or give PostgreSQL a"
+        " certificate for this one"
+    )
+
+
+class NoTlsError(CannotConnectError):
+    advice = (
+        "set ssl, ssl_cert_file and ssl_key_file in postgresql.conf, or change sslmode in the"
+        " setting store"
+    )
+
+
 class OtherServerError(StoreUnavailableError):
     """The connection no longer leads to the server that it was opened to."""
 

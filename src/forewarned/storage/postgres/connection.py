@@ -18,9 +18,12 @@ from forewarned.storage.errors import (
     CannotConnectError,
     CannotOpenError,
     NoSuchDatabaseError,
+    NoTlsError,
+    OtherNameError,
     ReadOnlyDatabaseError,
     SignInRefusedError,
     UnreachableDatabaseError,
+    UntrustedCertificateError,
 )
 from forewarned.storage.postgres.server_connection import ServerConnection
 from forewarned.storage.postgres.url import Target
@@ -98,8 +101,12 @@ Comparison = Callable[[Position], bool]
 """Whether a connection may be used that leads to a store at this position."""
 
 # libpq says what happened only in words. Where a server speaks another language than English, the
-# error is a plain CannotConnectError with the server's own words.
+# error is a plain CannotConnectError with the server's own words. Of several hosts each has its own
+# reason, and the first of these is told: what only an operator can change before what may pass.
 _MEANINGS: Final[Mapping[type[CannotConnectError], str]] = {
+    UntrustedCertificateError: r"certificate verify failed|root certificate file",
+    OtherNameError: r"server certificate for .* does not match host name",
+    NoTlsError: r"server does not support SSL",
     ReadOnlyDatabaseError: r"session is read-only|server is in hot standby",
     NoSuchDatabaseError: r'database ".*" does not exist|no such database',
     SignInRefusedError: (
