@@ -11,11 +11,12 @@ from contextlib import asynccontextmanager, closing
 from forewarned.core.ids import ResourceName
 from forewarned.service.records import News
 from forewarned.storage.postgres.connection import Comparison, Connection, Position, is_direct
-from forewarned.storage.postgres.follower import Follower
+from forewarned.storage.postgres.follower import PRUNE, Follower
 from tests.builders import a_node_record
 from tests.postgresql.databases import Database
 from tests.postgresql.pgbouncer import pgbouncer
 from tests.postgresql.servers import PostgresServer, private_folder
+from tests.storage.postgres.missed_standby import missed_standby
 from tests.storage.postgres.raw_rows import BIND, NEW_SCOPE, add_scope
 
 NEVER = 10**15
@@ -31,7 +32,10 @@ class Follows:
         name: str,
         tick: int | None,
         is_in_order: Comparison = lambda _: True,
+        *,
+        prune_every: int = PRUNE,
     ) -> None:
+        self.looks = 0
         self.found: list[str] = []
         self.bound: list[ResourceName] = []
         self.reads = 0
@@ -42,11 +46,13 @@ class Follows:
             hear=self._hear,
             read_anew=self._read_anew,
             compare=lambda: is_in_order,
+            prune_every=prune_every,
             **ticks,
         )
         self._told = asyncio.Event()
 
     def _hear(self, news: News) -> None:
+        self.looks += 1
         self.found += [page.scope_id for page in news.pages]
         self.bound += [place.name for place in news.bound]
         self._told.set()
@@ -305,3 +311,40 @@ async def test_behind_pgbouncer_a_node_looks_without_hints(
         with connect() as lent, database.connect() as own:
             assert not is_direct(lent)
             assert is_direct(own)
+
+
+# --- removing old rows ---------------------------------------------------------------------------
+
+LONG_GONE = "INSERT INTO nodes VALUES ('gone', 'gone', '0.9', 0, '', '', null, 0, 0)"
+
+
+def gone(database: Database) -> list[str]:
+    return [name for [name] in database.ask("SELECT name FROM nodes WHERE id = 'gone'")]
+
+
+async def test_i24_a_node_that_removes_old_rows_waits_for_no_standby(
+    lonely: Database, lonely_server: PostgresServer
+) -> None:
+    """Or it would hear of nothing for as long as the standby is gone."""
+    lonely.ask(LONG_GONE)
+    node = Follows(lonely.connect, "a", None, prune_every=0)
+    with missed_standby(lonely_server):
+        async with node.follower:
+            node.follower.go()
+            await node.until(lambda: node.looks > 2)
+
+            assert gone(lonely) == []
+
+
+async def test_i24_a_node_that_removes_old_rows_waits_for_no_other_session(
+    database: Database,
+) -> None:
+    database.ask(LONG_GONE)
+    node = Follows(database.connect, "a", None, prune_every=0)
+    with database.connect() as other:
+        other.execute("SELECT FROM nodes FOR UPDATE")
+        async with node.follower:
+            node.follower.go()
+            await node.until(lambda: node.looks > 2)
+
+            assert gone(database) == ["gone"]

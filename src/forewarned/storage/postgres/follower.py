@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Final, Self
 
 import psycopg
+from psycopg.errors import LockNotAvailable
 
 from forewarned.clock import monotonic_ns
 from forewarned.service.errors import StoreUnavailableError
@@ -34,6 +35,7 @@ TICK: Final = 50_000_000
 BEAT: Final = 1_000_000_000
 """Nanoseconds between two signs of life."""
 PRUNE: Final = 60 * BEAT
+"""Nanoseconds between two removals of rows that no node needs any more."""
 _LONGEST_GAP: Final = 1800 * BEAT
 """Between two looks. VMs that were removed longer ago may have been forgotten meanwhile."""
 _SHORTEST_PAUSE: Final = 0.05
@@ -46,6 +48,10 @@ _PRUNE: Final = (
     f"DELETE FROM unbound WHERE at < {NOW} - 3600 * 1000000::bigint",
     f"DELETE FROM nodes WHERE seen_at < {NOW} - 86400 * 1000000::bigint",
 )
+# What is not removed now is removed a minute later, so this waits for no disk, standby or session.
+_UNHURRIED: Final = """
+    SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '100ms', true)
+"""
 _LOST: Final = (psycopg.Error, CannotOpenError, StoreUnavailableError, OSError)
 
 
@@ -61,6 +67,7 @@ class Follower:
         read_anew: Callable[[], Coroutine[object, object, None]],
         compare: Callable[[], Comparison] = lambda: lambda _: True,
         tick: int = TICK,
+        prune_every: int = PRUNE,
     ) -> None:
         """`connect` raises CannotOpenError. `hear` and `read_anew` are called in the event loop.
 
@@ -74,6 +81,7 @@ class Follower:
         self._read_anew = read_anew
         self._compare = compare
         self._tick = tick
+        self._prune_every = prune_every
         self._last: look.Point | None = None
         self.beginning = ""
         self._told = monotonic_ns()
@@ -180,7 +188,7 @@ class Follower:
         """Until the connection is lost, or it is told to stop."""
         hints = Hints(connection)
         hints.listen()
-        beat_at, prune_at = 0, monotonic_ns() + PRUNE
+        beat_at, prune_at = 0, monotonic_ns() + self._prune_every
         while not self._is_stopping:
             self._wants_look = False
             looked_at = monotonic_ns()
@@ -195,9 +203,8 @@ class Follower:
                         extra={"sessions": ended},
                     )
             if monotonic_ns() >= prune_at:
-                prune_at = monotonic_ns() + PRUNE
-                for statement in _PRUNE:
-                    connection.execute(statement.encode())
+                prune_at = monotonic_ns() + self._prune_every
+                _prune(connection)
             self._wait(connection, hints, until=looked_at + self._tick)
 
     def _look(self, connection: Connection) -> None:
@@ -255,3 +262,10 @@ class Follower:
         """Wait for it, so that the next look begins after this one has been told."""
         assert self._loop is not None  # noqa: S101  # it is open
         asyncio.run_coroutine_threadsafe(call, self._loop).result()
+
+
+def _prune(connection: Connection) -> None:
+    for statement in _PRUNE:
+        with contextlib.suppress(LockNotAvailable), connection.transaction():
+            connection.execute(_UNHURRIED)
+            connection.execute(statement.encode())

@@ -3,22 +3,20 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 import pytest
 
 from forewarned.core.ids import ScopeId
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
-from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.commits import groups
 from forewarned.storage.postgres.commits.groups import MOST, TRIES
-from forewarned.storage.postgres.connection import Connection, warnings_of
+from forewarned.storage.postgres.connection import Connection
 from tests.postgresql.databases import Database
-from tests.postgresql.servers import PostgresServer, private_folder
+from tests.postgresql.servers import PostgresServer
 from tests.storage.postgres.commits.plain_functions import TOO_LONG, add, do, notes, running, until
+from tests.storage.postgres.missed_standby import missed_standby, waiting
 
 
 class MindChangedError(Exception):
@@ -290,56 +288,7 @@ async def test_a_commit_that_was_cut_off_before_it_was_made_is_made_again(
     assert set(notes(database)) == {"quick"}
 
 
-def waiting(database: Database, event: str) -> list[Any]:
-    return database.ask(
-        "SELECT pid FROM pg_stat_activity WHERE datname = %s AND application_name = 'forewarned'"
-        " AND (wait_event_type = %s OR wait_event = %s)",
-        database.name,
-        event,
-        event,
-    )
-
-
 # --- standbys ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def lonely_server() -> Iterator[PostgresServer]:
-    """One whose standby can be missed."""
-    with private_folder() as folder, PostgresServer(folder) as server:
-        yield server
-
-
-@pytest.fixture
-def lonely(lonely_server: PostgresServer) -> Iterator[Database]:
-    from tests.postgresql.databases import Databases
-
-    with Databases(lonely_server.url()).empty() as database:
-        with database.connect() as connection:
-            migrate.prepare(connection, database.name)
-        yield database
-
-
-def is_awaiting_standby(server: PostgresServer) -> bool:
-    """Servers take a moment to read their settings."""
-    with psycopg.connect(server.url(), autocommit=True) as connection:
-        warnings = warnings_of(connection)
-        alarm = threading.Timer(0.1, connection.cancel)
-        alarm.start()
-        connection.execute("SELECT pg_logical_emit_message(true, 'test', '')")
-        alarm.cancel()
-    return bool(warnings)
-
-
-@contextlib.contextmanager
-def missed_standby(server: PostgresServer) -> Iterator[None]:
-    server.set("synchronous_standby_names", "absent")
-    while not is_awaiting_standby(server):
-        pass
-    try:
-        yield
-    finally:
-        server.set("synchronous_standby_names", "")
 
 
 async def test_a_commit_that_waits_for_a_standby_is_not_answered_and_told_once_it_is_made(
