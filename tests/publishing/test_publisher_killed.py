@@ -1,6 +1,7 @@
 """A publisher that ends, is killed, loses its claims or its store: nothing is lost (I23)."""
 
 from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,7 +12,8 @@ from forewarned.publishing.turn import CLAIM
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.ports import Listener, Store, Transaction
 from forewarned.service.records import Commit
-from forewarned.service.subscriptions.outcomes import Delivered, Later
+from forewarned.service.subscriptions.model import Message, Subscription
+from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome
 from tests.builders import DAY, SECOND
 from tests.publishing.stage import Stage, a_stage, until
 from tests.service.subscriptions.messages import a_subscription
@@ -148,6 +150,8 @@ class UnreliableStore:
 
     store: Store
     is_down: bool = False
+    forgets_to_answer: bool = False
+    """The next change is committed, and nobody is told."""
 
     async def transact(
         self,
@@ -158,15 +162,18 @@ class UnreliableStore:
     ) -> tuple[T, Commit]:
         if self.is_down:
             raise StoreUnavailableError("down")
-        return await self.store.transact(function, touching=touching, tell=tell)
+        answer = await self.store.transact(function, touching=touching, tell=tell)
+        if self.forgets_to_answer:
+            self.forgets_to_answer = False
+            raise StoreUnavailableError("the outcome is unknown")
+        return answer
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.store, name)
 
 
-async def test_i23_a_store_that_fails_in_between_loses_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+@asynccontextmanager
+async def an_unreliable_stage() -> AsyncIterator[tuple[Stage, UnreliableStore]]:
     wrapped: list[UnreliableStore] = []
 
     def wrap(store: Store) -> Store:
@@ -174,7 +181,13 @@ async def test_i23_a_store_that_fails_in_between_loses_nothing(
         return wrapped[0]  # type: ignore[return-value]  # it has all, by way of __getattr__
 
     async with a_stage(wrap) as stage:
-        [store] = wrapped
+        yield stage, wrapped[0]
+
+
+async def test_i23_a_store_that_fails_in_between_loses_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with an_unreliable_stage() as (stage, store):
         await stage.subscribe(OPS)
         stage.targets.script = lambda *_: None
         async with stage.publisher():
@@ -189,4 +202,32 @@ async def test_i23_a_store_that_fails_in_between_loses_nothing(
             await stage.pass_time(SECOND)
             await stage.settled(delivered=2)
 
+    assert stage.targets.seen() == [0, 1]
+
+
+async def test_i23_what_was_claimed_by_a_turn_of_unknown_outcome_goes_when_the_claim_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Not only when the publisher looks without having heard of anything, a minute later."""
+    async with an_unreliable_stage() as (stage, store):
+
+        def deliver_the_first(message: Message, _: Subscription) -> Outcome:
+            # The next change is the turn that records this, and claims the second.
+            store.forgets_to_answer = not message.at.second
+            return Delivered()
+
+        await stage.subscribe(OPS)
+        await stage.happen()
+        await stage.happen()
+        stage.targets.script = deliver_the_first
+        async with stage.publisher():
+            await until(lambda: "the store is unavailable" in caplog.text)
+            await stage.pass_time(SECOND)
+            await stage.happen("scope2")
+            await stage.settled(delivered=2)
+            before = stage.targets.seen()
+            await stage.pass_time(CLAIM)
+            await stage.settled(delivered=3)
+
+    assert before == [0]
     assert stage.targets.seen() == [0, 1]

@@ -108,6 +108,16 @@ async def test_a_claim_that_is_over_is_taken_over(store: Store, clock: VirtualCl
     assert [each.key for each in held_there] == [mine.key]
 
 
+async def test_a_claim_is_to_be_looked_at_when_it_is_over_by_whoever_has_it(store: Store) -> None:
+    await put(store, OPS)
+    await queue(store, a_message(number=1))
+    await claim(store)
+
+    at, _ = await store.transact(methodcaller("next_delivery_at", ["ops"]))
+
+    assert at == NOON + MINUTE
+
+
 async def test_claims_can_be_given_back(store: Store) -> None:
     await put(store, OPS)
     await queue(store, a_message(number=1))
@@ -133,7 +143,7 @@ async def test_a_delivery_that_is_put_off_is_due_then_and_the_next_waits_for_it(
 
     await store.transact(methodcaller("put_delivery", later))
     soon = await claim(store)
-    at, _ = await store.transact(lambda tx: tx.next_delivery_at(["ops"], by=NODE))
+    at, _ = await store.transact(lambda tx: tx.next_delivery_at(["ops"]))
     await clock.step(MINUTE)
     then = await claim(store)
 

@@ -95,7 +95,7 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     return Turn(
         claimed=[(each, subscriptions[each.subscription]) for each in claimed],
         given_up=given_up,
-        again=_again(tx, idle, by=standing.by) if is_emptied else _AT_ONCE,
+        again=_again(tx, idle) if is_emptied else _AT_ONCE,
         is_on=bool(subscriptions),
     )
 
@@ -177,7 +177,7 @@ def _wanted(due: Sequence[str], standing: Standing) -> dict[str, int]:
     return wanted
 
 
-def _again(tx: Transaction, names: Collection[str], *, by: str) -> timedelta | None:
+def _again(tx: Transaction, names: Collection[str]) -> timedelta | None:
     """When one of these subscriptions has something to do."""
-    instant = tx.next_delivery_at(names, by=by) if names else None
+    instant = tx.next_delivery_at(names) if names else None
     return None if instant is None else max(instant - tx.real_now, _AT_ONCE)

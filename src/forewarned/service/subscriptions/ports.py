@@ -107,8 +107,12 @@ class PublishingTransaction(Protocol):
     def note_health(self, name: str, *, delivered: int, failed: int, error: str) -> None:
         """What has become of so many attempts just now."""
 
-    def next_delivery_at(self, names: Collection[str], *, by: str) -> datetime | None:
-        """When one of these subscriptions' is due, or somebody else's claim of it over."""
+    def next_delivery_at(self, names: Collection[str]) -> datetime | None:
+        """When one of these subscriptions' is due, or its claim over.
+
+        Also a claim of the caller's own: if it did not hear that its claims were committed, it is
+        not delivering them.
+        """
 
     def forget_deliveries(self, *, given_up_before: datetime, queued_before: datetime) -> int:
         """Remove what is undelivered or pending for so long. Returns how many there were."""

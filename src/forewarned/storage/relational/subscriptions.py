@@ -328,14 +328,12 @@ class PublishingWrites(Subscriptions):
             },
         )
 
-    def next_delivery_at(self, names: Collection[str], *, by: str) -> datetime | None:
+    def next_delivery_at(self, names: Collection[str]) -> datetime | None:
         [[instant]] = self._all(
             f"""SELECT min(CASE WHEN claimed_until > due_at THEN claimed_until ELSE due_at END)
                 FROM deliveries
-                WHERE due_at IS NOT NULL AND {self._dialect.among("subscription", "?")}
-                  AND (claimed_by IS NULL OR claimed_by <> ?)""",
+                WHERE due_at IS NOT NULL AND {self._dialect.among("subscription", "?")}""",
             self._dialect.several(names),
-            by,
         )
         return None if instant is None else to_instant(instant)
 
