@@ -14,6 +14,7 @@ from forewarned.core.model import Document
 from forewarned.metadata.http.responses import Rendered
 from forewarned.service.board import Board
 from tests.simulation.ledger import WorldLedger
+from tests.simulation.promises import Promise
 from tests.stateful.documents import NEWEST
 from tests.stateful.laws_of_state import State
 from tests.stateful.oracle import Oracle, Shown
@@ -47,13 +48,10 @@ def i9_a_vm_is_taken_for_itself(expected: ScopeId, found: ScopeId, name: str) ->
     assert expected == found, f"I9: {name} would read {found}"
 
 
-def i14_what_was_answered_is_durable(ledger: WorldLedger) -> None:
+def i14_what_was_answered_is_durable(oracle: Oracle, promises: Mapping[str, Promise]) -> None:
     """And stays: a failover takes back only what its standby had not received."""
-    for event_id in ledger.acknowledged:
-        life = ledger.oracle.lives.get(event_id)
-        assert life is not None, f"I14, I23: {event_id} was approved, and is lost"
-        is_kept = life.approval is not None or not life.is_waiting
-        assert is_kept, f"I14, I23: the approval of {event_id} was answered, and is lost"
+    for words, promise in promises.items():
+        assert promise.is_kept(oracle), f"I14, I23: {words}: it was granted, and is lost"
 
 
 def i20_nothing_is_overdue_for_long(oracle: Oracle, now: datetime) -> None:

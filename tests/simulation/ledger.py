@@ -11,12 +11,13 @@ from typing import Final
 
 from typing_extensions import override
 
-from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.ids import ScopeId
 from forewarned.core.model import document
 from forewarned.metadata.http.responses import Persistence, Rendered, render
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import Commit, Saved
+from tests.simulation.promises import Promise
 from tests.simulation.story import Story, in_words
 from tests.stateful import laws_of_commits, laws_of_state
 from tests.stateful.documents import SHAPES, Reader
@@ -62,8 +63,8 @@ class WorldLedger:
         self._story = story
         self._violated = violated
         self._heard = heard
-        self.acknowledged: dict[EventId, int] = {}
-        """Approvals that a VM was told are durable, and how long the log was then."""
+        self.acknowledged: dict[str, Promise] = {}
+        """What clients were told is done, in words."""
         self._rows_seen = 0
         self._last_row: HistoryRow | None = None
         self.silence = timedelta(hours=24)
@@ -108,7 +109,7 @@ class WorldLedger:
             else:
                 self._learn(entry)
         self.acknowledged = {
-            event_id: at for event_id, at in self.acknowledged.items() if at <= mark
+            words: promise for words, promise in self.acknowledged.items() if promise.at <= mark
         }
         self._rows_seen, self._last_row = 0, None
 

@@ -18,7 +18,7 @@ from forewarned.core.ids import EventId
 from forewarned.core.transitions import Scheduled
 from forewarned.service.records import Caller, Commit
 from tests.builders import event_id
-from tests.simulation import laws
+from tests.simulation import laws, promises
 from tests.simulation.clock import TrueTime
 from tests.simulation.ledger import WorldLedger
 from tests.simulation.loop import SimulatedLoop
@@ -26,6 +26,7 @@ from tests.simulation.moments import Moment, Moments
 from tests.simulation.network import Network
 from tests.simulation.node import RULES, SimulatedNode, Surroundings
 from tests.simulation.processes import current
+from tests.simulation.promises import IsKept, Promise
 from tests.simulation.store.server import SimulatedServer
 from tests.simulation.story import Story
 from tests.simulation.weather import Weather
@@ -113,14 +114,17 @@ class World:
     def listen(self, heard: Callable[[Commit], None]) -> None:
         self._hearing.append(heard)
 
-    def acknowledge(self, event_ids: Iterable[EventId]) -> None:
-        """A client was told that these approvals are durable."""
+    def acknowledge(self, words: str, is_kept: IsKept) -> None:
+        """A client was told that this is done."""
+        ledger = self.ledger
+        if is_kept(ledger.oracle) or not self.has_lost_lately():
+            promise = Promise(at=ledger.mark(), is_kept=is_kept)
+            ledger.acknowledged[words] = promise
+            laws.i14_what_was_answered_is_durable(ledger.oracle, {words: promise})
+
+    def acknowledge_approvals(self, event_ids: Iterable[EventId]) -> None:
         for each in event_ids:
-            life = self.ledger.oracle.lives.get(each)
-            is_there = life is not None and (life.approval is not None or not life.is_waiting)
-            if is_there or not self.has_lost_lately():
-                self.ledger.acknowledged[each] = self.ledger.mark()
-        laws.i14_what_was_answered_is_durable(self.ledger)
+            self.acknowledge(f"approve {each}", promises.approved(each))
 
     def has_lost_lately(self) -> bool:
         """Whether a client may have been told, or may tell, of what is lost."""
@@ -139,7 +143,7 @@ class World:
         ledger, oracle = self.ledger, self.ledger.oracle
         state = ledger.state(self.server.snapshot(), self.server.now())
         ledger.check(state)
-        laws.i14_what_was_answered_is_durable(ledger)
+        laws.i14_what_was_answered_is_durable(oracle, ledger.acknowledged)
         if self._is_healthy:
             laws.i20_nothing_is_overdue_for_long(oracle, state.now)
             laws.i28_scopes_are_on_while_somebody_reads(oracle, state)

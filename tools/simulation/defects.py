@@ -74,6 +74,25 @@ DEFECTS: Final = (
         tests=_BY,
     ),
     Mutant(
+        name="unmade",
+        file="service/events/schedule.py",
+        old=(
+            "        return await self._engine.decide(decision)\n\n    async def maintain_host(\n"
+        ),
+        new=(
+            "        made = []\n"
+            "        from contextlib import suppress\n"
+            "        from forewarned.service.errors import StoreUnavailableError\n"
+            "        with suppress(StoreUnavailableError):\n"
+            "            await self._engine.decide(lambda tx: made.append(decision(tx)))\n"
+            "        return made[-1] if made else []\n"
+            "\n"
+            "    async def maintain_host(\n"
+        ),
+        breaks="I14: a schedule is answered that the store has never had",
+        tests=_BY,
+    ),
+    Mutant(
         name="alone",
         file="core/starting.py",
         old="        and cause(other, now=now) is None\n",

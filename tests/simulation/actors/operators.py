@@ -4,22 +4,27 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from forewarned.core.errors import RefusalError
 from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.tasks import Task, TaskState
+from forewarned.core.transitions import Retried, Skipped
 from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.listings import TaskFilter
 from forewarned.service.use_cases import UseCases
 from tests.builders import HOUR, MINUTE, OPERATOR
+from tests.simulation import promises
 from tests.simulation.moments import Moment
 from tests.simulation.network import NoAnswerError
+from tests.simulation.promises import IsKept
 from tests.simulation.world import World
 from tests.stateful.fleet import FULL, SCOPES, SPOT_SCOPES, VMS, plan
 
-Order = Callable[[UseCases], Coroutine[Any, Any, object]]
+T = TypeVar("T")
+Order = Callable[[UseCases], Coroutine[Any, Any, T]]
 
 _WORK: Final = (EventType.REBOOT, EventType.FREEZE, EventType.REDEPLOY)
 
@@ -33,9 +38,7 @@ class Operators:
     async def found(self) -> None:
         """The fleet, at the beginning."""
         while True:
-            if await self.order(
-                "apply the fleet", lambda app: app.fleet.apply(plan(), by=OPERATOR)
-            ):
+            if await self._apply("apply the fleet", plan()):
                 return
             await asyncio.sleep(1)
 
@@ -59,12 +62,12 @@ class Operators:
         )[0]
         await what()
 
-    async def order(self, words: str, order: Order) -> bool:
-        """Whether it was granted."""
+    async def order(self, words: str, order: Order[T], promised: Callable[[T], IsKept]) -> bool:
+        """Whether it was granted. What was `promised` by the answer must be true from then on."""
         world = self._world
         node = world.network.any_node()
         try:
-            await world.network.ask(node, lambda: order(node.use_cases))
+            answer = await world.network.ask(node, lambda: order(node.use_cases))
         except NoAnswerError as error:
             world.story.tell("operator", f"{words} at {node.name}: no answer ({error})")
             return False
@@ -72,7 +75,16 @@ class Operators:
             world.story.tell("operator", f"{words} at {node.name}: refused ({error})")
             return False
         world.story.tell("operator", f"{words} at {node.name}: granted")
+        world.acknowledge(f"{words} (at {world.true.now()})", promised(answer))
         return True
+
+    async def _apply(self, words: str, fleet: FleetPlan, *, prune: bool = False) -> bool:
+        since = len(self._world.ledger.oracle.facts)
+        return await self.order(
+            words,
+            lambda app: app.fleet.apply(fleet, by=OPERATOR, prune=prune),
+            partial(promises.applied, since=since),
+        )
 
     async def settle(self) -> None:
         """Retry or skip what is stuck, and make the fleet whole again."""
@@ -82,13 +94,19 @@ class Operators:
             if world.chance.random() < 0.5:
                 # Counted before: an answer may be lost, and the order be carried out all the same.
                 world.orders[f"{task.event_id}/{task.vm}"] += 1
-                await self.order(f"retry {task.vm}", partial(_retry, task=task))
+                await self.order(
+                    f"retry {task.vm}",
+                    partial(_retry, task=task),
+                    partial(promises.noted, fact=Retried),
+                )
             else:
-                await self.order(f"skip {task.vm}", partial(_skip, task=task))
+                await self.order(
+                    f"skip {task.vm}",
+                    partial(_skip, task=task),
+                    partial(promises.noted, fact=Skipped),
+                )
         if not self._is_whole and world.chance.random() < 0.7:
-            self._is_whole = await self.order(
-                "apply the fleet", lambda app: app.fleet.apply(plan(), by=OPERATOR)
-            )
+            self._is_whole = await self._apply("apply the fleet", plan())
 
     # --- what they do ------------------------------------------------------------------------
 
@@ -107,6 +125,7 @@ class Operators:
         await self.order(
             f"schedule {type_} of {name}",
             lambda app: app.scheduler.schedule(request, by=OPERATOR),
+            partial(promises.scheduled, of=request.resources),
         )
 
     async def _schedule_terminates(self) -> None:
@@ -122,6 +141,7 @@ class Operators:
         await self.order(
             f"schedule Terminate of {' '.join(sorted(names))}",
             lambda app: app.scheduler.schedule(request, by=OPERATOR),
+            partial(promises.scheduled, of=request.resources),
         )
 
     async def _maintain_host(self) -> None:
@@ -130,6 +150,7 @@ class Operators:
         await self.order(
             f"maintain host {host} ({type_})",
             lambda app: app.scheduler.maintain_host(host, WorkRequest(type=type_), by=OPERATOR),
+            promises.planned,
         )
 
     async def _maintain_set(self) -> None:
@@ -138,6 +159,7 @@ class Operators:
         await self.order(
             f"maintain set {scope_id} ({type_})",
             lambda app: app.scheduler.maintain_set(scope_id, WorkRequest(type=type_), by=OPERATOR),
+            promises.planned,
         )
 
     async def _fail_host(self) -> None:
@@ -150,6 +172,7 @@ class Operators:
                 if is_foreseen
                 else app.scheduler.fail_host(host, by=OPERATOR)
             ),
+            promises.planned,
         )
 
     async def _cancel(self) -> None:
@@ -158,16 +181,18 @@ class Operators:
             await self.order(
                 f"cancel {event_id[:8]}",
                 lambda app: app.scheduler.cancel(event_id, reason="no need", by=OPERATOR),
+                partial(promises.canceled, event_id=event_id),
             )
 
     async def _approve(self) -> None:
         event_id = self._world.any_event_id()
         self._world.moments.has_come(Moment.APPROVAL)
-        if event_id is not None and await self.order(
-            f"approve {event_id[:8]}",
-            lambda app: app.approvals.approve_from_outside(event_id, by=OPERATOR),
-        ):
-            self._world.acknowledge([event_id])
+        if event_id is not None:
+            await self.order(
+                f"approve {event_id[:8]}",
+                lambda app: app.approvals.approve_from_outside(event_id, by=OPERATOR),
+                lambda _: promises.approved(event_id),
+            )
 
     async def _complete(self) -> None:
         under_way = self._world.ledger.oracle.under_way()
@@ -177,6 +202,7 @@ class Operators:
             await self.order(
                 f"complete {life.event.id[:8]}",
                 lambda app: app.actuation.complete_by_hand(life.event.id, by=OPERATOR),
+                lambda record: promises.planned([record]),
             )
 
     async def _resize(self) -> None:
@@ -184,19 +210,16 @@ class Operators:
         scope_id = chance.choice(SCOPES)
         sizes = {**FULL, scope_id: chance.randint(0, FULL[scope_id])}
         self._is_whole = False
-        await self.order(
-            f"resize {scope_id} to {sizes[scope_id]}",
-            lambda app: app.fleet.apply(plan(sizes), by=OPERATOR, prune=True),
-        )
+        await self._apply(f"resize {scope_id} to {sizes[scope_id]}", plan(sizes), prune=True)
 
     async def _poke(self) -> None:
         """Two at once, at two nodes: whoever comes second must find what the first has left."""
         await asyncio.gather(self._schedule(), self._maintain_host())
 
 
-async def _retry(app: UseCases, *, task: Task) -> None:
-    await app.tasks.retry(task.event_id, task.vm, by=OPERATOR)
+async def _retry(app: UseCases, *, task: Task) -> Task:
+    return await app.tasks.retry(task.event_id, task.vm, by=OPERATOR)
 
 
-async def _skip(app: UseCases, *, task: Task) -> None:
-    await app.tasks.skip(task.event_id, task.vm, by=OPERATOR)
+async def _skip(app: UseCases, *, task: Task) -> Task:
+    return await app.tasks.skip(task.event_id, task.vm, by=OPERATOR)

@@ -145,7 +145,7 @@ class SimulatedVm:
         strangers = laws.unknown(event_ids, world.ledger.oracle, self.scope_id)
         if not world.has_lost_lately():
             assert not strangers, f"I12, I15: {strangers} were approved by {self.name}"
-        world.acknowledge(each for each in event_ids if each not in strangers)
+        world.acknowledge_approvals(each for each in event_ids if each not in strangers)
 
     async def _approve_later(self, found: str) -> None:
         chance = self.world.chance
