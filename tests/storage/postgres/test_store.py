@@ -262,8 +262,8 @@ def beat(database: Database, node: Node) -> None:
 
 
 async def test_a_node_with_other_rules_does_not_start_while_others_run(database: Database) -> None:
+    """Nor if they have only just begun to start: the first sign of life comes after a long load."""
     async with a_node(database.url, "one", rules={"silence": "1d", "approve": "any"}):
-        beat(database, a_node_record("one"))
         with pytest.raises(OtherRulesError, match="silence is 1d there and 2d here") as refused:
             async with a_node(database.url, "two", rules={"silence": "2d", "approve": "any"}):
                 pass
@@ -271,6 +271,21 @@ async def test_a_node_with_other_rules_does_not_start_while_others_run(database:
     # The last one to run may change its mind.
     async with a_node(database.url, "one", rules={"silence": "2d", "approve": "any"}):
         pass
+
+
+async def test_a_node_that_was_silent_while_others_agreed_on_other_rules_stops_writing(
+    database: Database,
+) -> None:
+    async with a_node(database.url, "one", rules={"silence": "1d"}) as silent:
+        await keep(silent, a_scope())
+        database.ask("UPDATE nodes SET seen_at = 0")
+        async with a_node(database.url, "two", rules={"silence": "2d"}) as other:
+            await other.transact(move(SCOPES[0]), touching=[SCOPES[0]])
+            for touching in ([], [SCOPES[0]]):
+                with pytest.raises(StoreUnavailableError, match="silence is 2d there and 1d here"):
+                    await silent.transact(move(SCOPES[0]), touching=touching)
+
+        assert (await load(silent)).incarnation == a_scope().incarnation + 1
 
 
 async def test_a_node_that_has_become_too_old_stops_writing_and_goes_on_reading(

@@ -58,7 +58,7 @@ MARK: Final = """
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
            pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
            oldest_code, system_identifier, epoch,
-           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, publishes
+           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, publishes, rules
     FROM store, pg_control_system()
 """
 """The columns of `Mark`. To be asked when scopes have been locked: waiting takes time."""
@@ -91,6 +91,8 @@ class Mark(NamedTuple):
     """How much of its log the server had made durable, in bytes."""
     publishes: int
     """1 if there is a subscription."""
+    rules: str
+    """Those of all nodes, as JSON."""
 
     @property
     def position(self) -> Position:

@@ -108,6 +108,7 @@ class PostgresStore:
                 real_clock=real_clock,
                 compare=self._compare,
                 knows=node.speaks,
+                rules=rules,
             ),
         )
         self._grouped = ConnectionThreads(
@@ -209,9 +210,9 @@ class PostgresStore:
         with contextlib.closing(connect(self._target)) as connection:
             migrate.prepare(connection, self._target.where)
             _refuse_unfinished_copy(connection, self._target.where)
-            agree(connection, self._rules, node=self.node.id, where=self._target.where)
             self._refuse_wrong_clock(connection)
             connection.commit()
+            agree(connection, self._rules, node=self.node, where=self._target.where)
 
     def _refuse_wrong_clock(self, connection: Connection) -> None:
         [[now]] = connection.execute(f"SELECT {NOW}").fetchall()

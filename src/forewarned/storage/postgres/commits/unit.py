@@ -1,7 +1,7 @@
 """One transaction of PostgreSQL, and the transaction functions that run in it."""
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -15,6 +15,7 @@ from forewarned.storage.errors import OtherServerError
 from forewarned.storage.postgres.connection import LIMITS, MARK, Comparison, Connection, Mark
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.locked_scopes import LockedScopes
+from forewarned.storage.postgres.nodes.shared_rules import refuse_other_rules
 from forewarned.storage.postgres.transaction import PostgresTransaction
 from forewarned.storage.relational.transaction import NextWake, Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
@@ -42,8 +43,11 @@ class PostgresUnit:
         real_clock: ReadClock,
         compare: Callable[[], Comparison],
         knows: int,
+        rules: Mapping[str, str],
     ) -> None:
         """`compare` is as in `Follower`; `knows` is the newest schema that this node knows.
+
+        `rules` are this node's, to be compared with those of the store.
 
         `real_clock` is as `read_clock`, for what goes by real time even if the server does not.
         """
@@ -51,6 +55,7 @@ class PostgresUnit:
         self._is_rerun = is_rerun
         self._compare = compare
         self._knows = knows
+        self._rules = rules
         self._next_wake = next_wake
         self._actuator_of = actuator_of
         self._read_clock = read_clock
@@ -81,6 +86,7 @@ class PostgresUnit:
                 "a newer version has migrated the database, and this node is too old to use it:"
                 " upgrade this node"
             )
+        refuse_other_rules(mark.rules, self._rules)
         self._now = self._read_clock(to_instant(mark.now))
         real_now = self._real_clock(to_instant(mark.now))
         self._publishing = Publishing(bool(mark.publishes), lambda: real_now)

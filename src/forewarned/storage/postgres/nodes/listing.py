@@ -22,24 +22,30 @@ _BEAT: Final = f"""
 _STORE: Final = f"""
     SELECT {NOW} AS now, epoch, current_setting('synchronous_standby_names') AS standbys FROM store
 """
+_NO_LAG: Final = timedelta()
 _NODES: Final = "SELECT * FROM nodes ORDER BY name, id"
 
 
 def beat(connection: Connection, node: Node, *, lag: timedelta) -> None:
     """Say that the node lives. A beat may be lost, so none waits for a disk or a standby."""
-    serves = node.serves
     with connection.pipeline():
         connection.execute("BEGIN")
         connection.execute("SET LOCAL synchronous_commit = off")
-        connection.execute(
-            _BEAT.encode(),
-            [
-                *(node.id, node.name, node.version, node.speaks),
-                *(serves.metadata, serves.control, serves.arm),
-                lag // timedelta(microseconds=1),
-            ],
-        )
+        note_alive(connection, node, lag=lag)
         connection.execute("COMMIT")
+
+
+def note_alive(connection: Connection, node: Node, *, lag: timedelta = _NO_LAG) -> None:
+    """The same, in a transaction of the caller's."""
+    serves = node.serves
+    connection.execute(
+        _BEAT.encode(),
+        [
+            *(node.id, node.name, node.version, node.speaks),
+            *(serves.metadata, serves.control, serves.arm),
+            lag // timedelta(microseconds=1),
+        ],
+    )
 
 
 def listing(database: Database) -> NodeListing:
