@@ -7,11 +7,12 @@ what only several parties can break.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Final
 
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Document
-from forewarned.metadata.http.responses import Rendered
+from forewarned.metadata.http.responses import Persistence, Rendered, Response
 from forewarned.service.board import Board
 from tests.simulation.ledger import WorldLedger
 from tests.simulation.promises import Promise
@@ -24,6 +25,10 @@ MARKED_WITHIN: Final = timedelta(hours=1)
 """I28: so much of what was read may be forgotten with a node."""
 CLOCKS_DIFFER: Final = timedelta(minutes=10)
 """More than any clock here is wrong by: reads are noted by the nodes' clocks."""
+NOTICED_AFTER: Final = 3_000_000_000
+"""I24: nanoseconds after which a node has noticed that it is cut off."""
+FORGOTTEN_AFTER: Final = 61_000_000_000
+"""I24: nanoseconds after which a node may no longer take a VM for one that it has just served."""
 
 
 def i7_no_vm_sees_the_incarnation_fall(seen: dict[str, int], name: str, shown: Shown) -> None:
@@ -46,6 +51,10 @@ def i8_i10_what_a_vm_reads_was_committed(
 
 def i9_a_vm_is_taken_for_itself(expected: ScopeId, found: ScopeId, name: str) -> None:
     assert expected == found, f"I9: {name} would read {found}"
+
+
+def i12_who_approves_is_known(name: str, *, is_missing: bool) -> None:
+    assert is_missing, f"I12: {name} approved an event, and the node knows of no such VM"
 
 
 def i14_what_was_answered_is_durable(oracle: Oracle, promises: Mapping[str, Promise]) -> None:
@@ -71,9 +80,21 @@ def i22_what_is_done_was_carried_out(actions: Counter[str], done: Iterable[str])
         assert actions[key] >= 1, f"I22: {key} is done, and nothing was done to the VM"
 
 
-def i24_a_node_without_documents_says_so(shown: Shown) -> None:
-    """Stale, never empty: to a VM a document without its event means that it is over."""
-    assert shown.body.startswith(b'{"DocumentIncarnation":'), f"I24: {shown.body!r}"
+def i24_who_was_served_is_still(name: str, shown: Shown | None) -> None:
+    """Stale, never empty: a node that is cut off goes on showing its last document."""
+    assert shown is not None, f"I24: {name} was served before the store was gone, and is no longer"
+
+
+def i24_no_newcomer_is_served(name: str, *, is_newcomer: bool) -> None:
+    """It may have read a newer document at another node."""
+    assert not is_newcomer, f"I24: {name} was never here, and is served by a node that is cut off"
+
+
+def i24_approvals_are_refused(name: str, response: Response) -> None:
+    """I14 too: with 503, and when to try again."""
+    head = response.spliced(b"some date", Persistence.KEEP_ALIVE)
+    is_refused = response.status == HTTPStatus.SERVICE_UNAVAILABLE and b"Retry-After: " in head
+    assert is_refused, f"I24: a node that is cut off answers {name} with {response.status}"
 
 
 def i25_a_board_that_is_up_to_date_is_the_store(

@@ -18,7 +18,7 @@ from forewarned.service.records import Caller, News
 from forewarned.service.use_cases import Basis, UseCases
 from tests.builders import a_node_record
 from tests.simulation.clock import NodeClock, TrueTime
-from tests.simulation.ledger import shown_of
+from tests.simulation.listener import Connection, Listener, Parts
 from tests.simulation.processes import Process
 from tests.simulation.store.server import SimulatedServer
 from tests.simulation.store.store import SimulatedStore, look_at_error
@@ -71,6 +71,7 @@ class SimulatedNode:
         self.name = name
         self.conditions = NodeConditions(around.weather, around.true)
         self.is_serving = False
+        self._cut_off_since: int | None = None
         self._around = around
         self._begin()
 
@@ -87,7 +88,6 @@ class SimulatedNode:
             monotonic_ns=around.true.monotonic_ns,
         )
         self._barrier = Barrier(around.weather.balancing, now=around.true.monotonic_ns)
-        self._fresh = 0
         self.delivery = NodeDelivery(self._barrier)
         basis = Basis(
             rules=RULES,
@@ -102,6 +102,18 @@ class SimulatedNode:
             self.delivery,
             shared=self.store,
             history_patrol=PATROL,
+        )
+        self._listener = Listener(
+            Parts(
+                store=self.store,
+                clock=self.clock,
+                true=around.true,
+                delivery=self.delivery,
+                barrier=self._barrier,
+                use_cases=self.use_cases,
+                told=around.read,
+                cut_off_since=lambda: self._cut_off_since,
+            )
         )
 
     @property
@@ -170,51 +182,27 @@ class SimulatedNode:
             raise GoneError(self.name)
         return answering.result()
 
-    async def poll(self, name: str, version: str) -> Shown | None:
-        """None for 503, and for a VM that it does not know. As `metadata.node_answers`."""
-        arrived = self._around.true.monotonic_ns()
-        self.note_looks()
-        self._barrier.review()
-        caller = self.delivery.directory.by_name(name)
-        if caller is None or not self._barrier.knows(caller.name, is_kept=False):
-            if self._barrier.is_stale or self.store.following is None:
-                return None
-            await self.store.following.caught_up()
-            self.note_looks()
-            caller = self.delivery.directory.by_name(name)
-            if caller is None or not self._barrier.covers(arrived):
-                return None
-            self._barrier.served(caller.name)
-        try:
-            return await self._read(caller, version)
-        except StoreUnavailableError:
-            return None
+    def connect(self, name: str) -> Connection:
+        """It ends with the node's process."""
+        process = self.process
+        return Connection(name, lambda: process.is_dead)
 
-    async def _read(self, caller: Caller, version: str) -> Shown | None:
-        page = self.delivery.board.page(caller.scope_id)
-        if page is None:
-            return None
-        if page.is_active:
-            self.use_cases.activation.seen(caller.scope_id, caller.name)
-        else:
-            await self.use_cases.activation.activate(caller, address="10.0.0.9")
-            page = self.delivery.board.page(caller.scope_id)
-        self._around.read(caller)
-        return None if page is None else shown_of(page.rendered(version))
+    async def poll(self, connection: Connection, version: str) -> Shown | None:
+        """None for any answer but a document."""
+        return await self._listener.poll(connection, version)
 
-    async def approve(self, name: str, event_ids: Sequence[EventId]) -> None:
-        """Raises RefusalError, StoreUnavailableError."""
-        self.note_looks()
-        self._barrier.review()
-        caller = self.delivery.directory.by_name(name)
-        if self._barrier.is_stale or caller is None:
-            raise StoreUnavailableError("503")
-        await self.use_cases.approvals.approve(event_ids, caller=caller, address="10.0.0.9")
+    async def approve(self, connection: Connection, event_ids: Sequence[EventId]) -> None:
+        """Raises RefusalError, UnknownVmError, StoreUnavailableError."""
+        await self._listener.approve(connection, event_ids)
 
     def note_looks(self) -> None:
         """Those since the last one, none of which has found anything."""
-        if self.store.following is not None:
-            began = self.store.following.look_idly()
-            if began > self._fresh:
-                self._fresh = began
-                self._barrier.fresh(began)
+        self._listener.note_looks()
+
+    def note_reach(self) -> None:
+        """To be called whenever the store may have come within reach, or gone out of it."""
+        is_cut_off = self.conditions.is_cut_off or not self._around.server.is_up
+        if not is_cut_off:
+            self._cut_off_since = None
+        elif self._cut_off_since is None:
+            self._cut_off_since = self._around.true.monotonic_ns()

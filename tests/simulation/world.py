@@ -91,6 +91,8 @@ class World:
 
     def violated(self, error: BaseException) -> None:
         """Only the first: what follows may be its consequence."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
         if self.violation is None:
             if isinstance(error, AssertionError):
                 self.violation = str(error) or "".join(traceback.format_exception(error))
@@ -161,6 +163,8 @@ class World:
 
     def note_health(self) -> None:
         """I20 holds from when some node can reach the store, and believes its clock."""
+        for node in self.nodes:
+            node.note_reach()
         is_healthy = self.server.is_up and any(node.is_healthy for node in self.nodes)
         if is_healthy and not self._is_healthy:
             self.ledger.oracle.up_since = self.server.now()

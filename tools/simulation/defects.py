@@ -125,6 +125,22 @@ DEFECTS: Final = (
         tests=_BY,
     ),
     Mutant(
+        name="dropped",
+        file="metadata/http/barrier.py",
+        old="if name in self._before or (is_kept and self.is_stale):",
+        new="if name in self._before:",
+        breaks="I24: a node that is cut off turns away VMs that it served before",
+        tests=_BY,
+    ),
+    Mutant(
+        name="welcoming",
+        file="metadata/http/barrier.py",
+        old="            return is_kept\n",
+        new="            return is_kept or self.is_stale\n",
+        breaks="I24: a node that is cut off serves VMs that come from another",
+        tests=_BY,
+    ),
+    Mutant(
         name="deaf",
         file="service/board.py",
         old="if shown is not None and shown.revision >= content.revision:",

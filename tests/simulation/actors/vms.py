@@ -9,8 +9,10 @@ from forewarned.core.ids import EventId
 from forewarned.metadata.options import Balancing
 from tests.builders import event_id
 from tests.simulation import laws
+from tests.simulation.listener import Connection, UnknownVmError
 from tests.simulation.moments import Moment
 from tests.simulation.network import NoAnswerError
+from tests.simulation.node import SimulatedNode
 from tests.simulation.processes import Process
 from tests.simulation.world import World
 from tests.stateful.fleet import VMS
@@ -36,6 +38,7 @@ class SimulatedVm:
         self.boots = 1
         self._decided: set[str] = set()
         self._failures = 0
+        self._connection: tuple[SimulatedNode, Connection] | None = None
         # One of a scope reads often enough to keep it active, and is late now and then.
         is_first = next(each for each in VMS if VMS[each].scope == self.scope_id) == name
         self._calm = (26 if is_first else 200) * _HOUR
@@ -47,11 +50,13 @@ class SimulatedVm:
         """The guest is gone at once, and comes back later."""
         self.process.kill()
         self.boots += 1
+        self._connection = None
         self.process = Process(self.name)
         self.is_up = True
         self.process.spawn(self.world.watched(self._boot(after)))
 
     def halt(self) -> None:
+        self._connection = None
         self.process.kill()
         self.is_up = False
 
@@ -114,28 +119,42 @@ class SimulatedVm:
         may_move = world.weather.balancing is Balancing.ANY and world.weather.rarely(0.2)
         if may_move or not self.node.is_serving:
             self.node = world.network.any_node()
-        node = self.node
+        node, connection = self.node, self._connected()
+        is_known = connection.served > 0
         try:
-            shown = await world.network.ask(node, lambda: node.poll(self.name, self.version))
+            shown = await world.network.ask(node, lambda: node.poll(connection, self.version))
         except NoAnswerError:
+            self._connection = None
             return None
+        if is_known and connection.was_cut_off and not world.is_missing(self.name):
+            laws.i24_who_was_served_is_still(self.name, shown)
         if shown is not None:
             world.polls += 1
-            laws.i24_a_node_without_documents_says_so(shown)
             laws.i7_no_vm_sees_the_incarnation_fall(world.seen, self.name, shown)
             laws.i8_i10_what_a_vm_reads_was_committed(
                 world.ledger, self.scope_id, self.version, shown
             )
         return shown
 
+    def _connected(self) -> Connection:
+        """To the VM's node: the one that it has, or a new one."""
+        now = self.world.true.monotonic_ns()
+        held = self._connection
+        if held is None or held[0] is not self.node or not held[1].is_open(now):
+            held = self._connection = (self.node, self.node.connect(self.name))
+        return held[1]
+
     async def approve(self, *event_ids: EventId) -> None:
         """Raises NoAnswerError, RefusalError."""
-        world, node = self.world, self.node
+        world, node, connection = self.world, self.node, self.node.connect(self.name)
         world.moments.has_come(Moment.APPROVAL)
         try:
             await world.network.ask(
-                node, lambda: node.approve(self.name, event_ids), may_repeat=True
+                node, lambda: node.approve(connection, event_ids), may_repeat=True
             )
+        except UnknownVmError as error:
+            laws.i12_who_approves_is_known(self.name, is_missing=world.is_missing(self.name))
+            raise NoAnswerError(str(error)) from error
         except UnknownEventError:
             # After a failover that has lost events it may be right.
             strangers = laws.unknown(event_ids, world.ledger.oracle, self.scope_id)
