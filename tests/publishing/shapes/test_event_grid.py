@@ -65,7 +65,7 @@ def test_azures_package_deserialises_it_with_the_documented_fields(status: str) 
         "resourceInfo": {
             "id": subject,
             "name": A.lower(),
-            "type": "microsoft.maintenance/scheduledevents",
+            "type": "microsoft.maintenance/scheduledEvents",
             "location": "westeurope",
             "properties": {
                 "EventId": A,

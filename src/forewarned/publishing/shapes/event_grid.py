@@ -56,7 +56,7 @@ def event(message: Message) -> dict[str, Any]:
             "resourceInfo": {
                 "id": resource,
                 "name": event_id,
-                "type": "microsoft.maintenance/scheduledevents",
+                "type": "microsoft.maintenance/scheduledEvents",
                 "location": message.location,
                 "properties": {
                     **event_fields(message.event, version),
