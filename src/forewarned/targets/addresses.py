@@ -56,6 +56,8 @@ _NEVER: Final = _networks(
 )
 _UNICAST: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64: Final = IPv6Network("64:ff9b:1::/48")
+_THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
 _COMPATIBLE: Final = IPv6Network("::/96")
 
 
@@ -83,7 +85,7 @@ def refusal(address: str, reach: Reach) -> str | None:
         return f"{address} is not an address"
     inner = _embedded(whole)
     told = f"{address} is"
-    if _is_in(inner, _NEVER):
+    if any(_is_in(each, _NEVER) for each in (inner, *_perhaps_embedded(whole))):
         return f"{told} link-local, multicast, reserved, or a metadata service's"
     if _is_in(inner, _LOOPBACK):
         return f"{told} this machine's own" if reach is Reach.PUBLIC else None
@@ -108,6 +110,25 @@ def _embedded(address: _Address) -> _Address:
     if is_compatible or address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address
+
+
+def _perhaps_embedded(address: _Address) -> list[IPv4Address]:
+    """What a network's own NAT64 may make of an address.
+
+    Its prefix may have 48, 56, 64 or 96 bits (RFC 8215), which only that network knows, and each
+    puts the IPv4 address elsewhere (RFC 6052, 2.2).
+    """
+    if address not in _LOCAL_NAT64:
+        return []
+    bits = int(address)
+    found = (
+        (bits >> 48 & 0xFFFF_0000) | (bits >> 40 & 0xFFFF),
+        (bits >> 40 & 0xFF00_0000) | (bits >> 32 & 0xFF_FFFF),
+        bits >> 24 & 0xFFFF_FFFF,
+        bits & 0xFFFF_FFFF,
+    )
+    # Read at the wrong place, most addresses begin with zeros.
+    return [each for each in map(IPv4Address, found) if each not in _THIS_NETWORK]
 
 
 def _is_in(address: _Address, networks: Iterable[_Network]) -> bool:
