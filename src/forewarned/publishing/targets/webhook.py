@@ -154,7 +154,7 @@ def _retry_after(answer: Answer, now: datetime) -> timedelta | None:
         return timedelta(seconds=min(int(text[:9]), 366 * 86400))
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     # HTTP's dates are in GMT, also where the zone is missing.
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
