@@ -167,6 +167,7 @@ async def test_a_message_is_given_up_after_a_day_and_the_next_goes(stage: Stage)
             await stage.settled(failed=attempt)
             if await stage.deliveries(DeliveryState.UNDELIVERED):
                 break
+        await stage.pass_time(MINUTE)
         await stage.settled(delivered=1)
 
     [given_up] = await stage.deliveries()
@@ -185,7 +186,9 @@ async def test_what_waited_behind_a_dead_target_for_a_day_is_tried_once(stage: S
             await stage.happen()
         await stage.settled(failed=1)
         await stage.pass_time(DAY)
-        await stage.settled(failed=4)
+        for number in (2, 3, 4):
+            await stage.settled(failed=number)
+            await stage.pass_time(MINUTE)
 
     assert stage.targets.seen() == [0, 0, 1, 2]
     assert [each.state for each in await stage.deliveries()] == [DeliveryState.UNDELIVERED] * 3

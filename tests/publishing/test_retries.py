@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from forewarned.publishing.retries import GIVE_UP_AFTER, LONGEST, after
-from forewarned.service.subscriptions.model import Delivery, DeliveryState
-from forewarned.service.subscriptions.outcomes import Delivered, Later, Refused
+from forewarned.publishing.retries import GIVE_UP_AFTER, LONGEST, after, rest_after
+from forewarned.service.subscriptions.model import Delivery, DeliveryState, Rest
+from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
 from tests.builders import DAY, HOUR, MINUTE, NOON, SECOND
 from tests.service.subscriptions.messages import a_message
 
@@ -60,7 +60,7 @@ def test_no_wait_is_longer_than_an_hour() -> None:
     ("asked", "wait"),
     [(MINUTE, MINUTE), (DAY, HOUR), (timedelta(0), SECOND), (None, SECOND)],
 )
-def test_a_target_is_left_alone_for_as_long_as_it_asks_up_to_an_hour(
+def test_a_message_waits_for_as_long_as_its_target_asks_up_to_an_hour(
     asked: timedelta | None, wait: timedelta
 ) -> None:
     assert failed(NEW, Later(reason="429", retry_after=asked)).due_at == NOON + wait
@@ -100,3 +100,63 @@ def test_a_refusal_is_final() -> None:
         1,
         NOON,
     )
+
+
+# --- the whole subscription ----------------------------------------------------------------------
+
+
+def rested(former: Rest | None, *outcomes: Outcome, jitter: float = 0.5) -> Rest | None:
+    return rest_after(former, outcomes, jitter=jitter, now=NOON)
+
+
+def test_rests_double_from_the_second_failure_on_up_to_a_minute() -> None:
+    rest, lengths, now = None, [], NOON
+    for _ in range(10):
+        rest = rest_after(rest, [Later(reason="500")], jitter=0.5, now=now)
+        assert rest is not None
+        lengths.append((rest.until - now) / SECOND)
+        now = rest.until
+
+    assert lengths == [0, 1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert rest_after(rest, [Delivered()], jitter=0.5, now=now) is None
+
+
+@pytest.mark.parametrize(("asked", "length"), [(MINUTE, MINUTE), (DAY, DAY), (9 * DAY, DAY)])
+def test_a_target_rests_for_as_long_as_it_asks_up_to_a_day(
+    asked: timedelta, length: timedelta
+) -> None:
+    busy = Later(reason="429", retry_after=asked)
+
+    assert rested(None, busy) == Rest(1, NOON + length)
+    assert rested(None, Later(reason="429", retry_after=SECOND), busy) == Rest(1, NOON + length)
+    assert rested(Rest(9, NOON), busy) == Rest(10, NOON + max(length, MINUTE))
+
+
+def test_a_target_that_asks_for_time_gets_it_though_it_took_other_messages() -> None:
+    asked = Later(reason="429", retry_after=HOUR)
+
+    assert rested(None, Delivered(), asked, Delivered()) == Rest(1, NOON + HOUR)
+    assert rested(None, Delivered(), Later(reason="500")) is None
+
+
+def test_only_a_target_that_asks_again_prolongs_its_rest() -> None:
+    rest = Rest(3, NOON + MINUTE)
+
+    assert rested(rest, Later(reason="500")) == rest
+    assert rested(rest, Delivered()) == rest
+    assert rested(rest, Later(reason="429", retry_after=SECOND)) == rest
+    assert rested(rest, Later(reason="429", retry_after=HOUR)) == Rest(3, NOON + HOUR)
+
+
+def test_a_refusal_says_nothing_of_a_rest() -> None:
+    assert rested(None, Refused(reason="400")) is None
+    assert rested(Rest(3, NOON), Refused(reason="400")) == Rest(3, NOON)
+
+
+def test_a_rest_holds_until_its_end_or_until_a_clock_was_put_back() -> None:
+    rest = Rest(1, NOON + DAY)
+
+    assert [rest.holds(NOON + after) for after in (timedelta(0), DAY - SECOND, DAY)] == [
+        *(True, True, False)
+    ]
+    assert not rest.holds(NOON - SECOND)

@@ -8,7 +8,7 @@ from forewarned.service.listings import EventFilter, HistoryFilter, TaskFilter
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.service.records import Commit, Saved
 from forewarned.service.subscriptions.model import DeliveryFilter
-from tests.builders import OPERATOR, emptied
+from tests.builders import NOON, OPERATOR, emptied
 
 
 def settle_in(tx: Transaction, scope: Scope) -> None:
@@ -54,6 +54,7 @@ def everything(snapshot: Snapshot) -> tuple[object, ...]:
         snapshot.tasks(TaskFilter()),
         snapshot.drains(),
         snapshot.subscriptions(),
+        snapshot.subscription_health(now=NOON),
         snapshot.deliveries(DeliveryFilter()),
         snapshot.note("fleet"),
         snapshot.next_wake(),

@@ -4,10 +4,11 @@ from dataclasses import replace
 from operator import methodcaller
 
 from forewarned.clock import VirtualClock
-from forewarned.service.ports import Store
+from forewarned.service.ports import Store, Transaction
 from forewarned.service.subscriptions.model import (
     DeliveryState,
     Health,
+    Rest,
 )
 from forewarned.service.subscriptions.targets import Webhook
 from tests.builders import (
@@ -285,6 +286,65 @@ async def test_health_tells_of_attempts_and_of_what_is_left(
             lag=MINUTE,
         )
     }
+
+
+async def test_a_rest_is_kept_and_told_until_it_is_over(store: Store, clock: VirtualClock) -> None:
+    await put(store, OPS, CHAT)
+    rest = Rest(2, NOON + MINUTE)
+    await store.transact(
+        methodcaller("note_health", "ops", delivered=0, failed=1, error="429", rest=rest)
+    )
+
+    rests, _ = await store.transact(methodcaller("rests"))
+    during = await store.read(lambda snapshot: snapshot.subscription_health(now=clock.now()))
+    await clock.step(MINUTE)
+    then = await store.read(lambda snapshot: snapshot.subscription_health(now=clock.now()))
+    still, _ = await store.transact(methodcaller("rests"))
+    await store.transact(methodcaller("note_health", "ops", delivered=1, failed=0, error=""))
+    after, _ = await store.transact(methodcaller("rests"))
+
+    assert rests == still == {"ops": rest}
+    assert [during[name].rests_until for name in ("ops", "chat")] == [NOON + MINUTE, None]
+    assert then["ops"].rests_until is None
+    assert after == {}
+
+
+async def test_a_rest_is_over_if_messages_are_asked_for_or_the_subscription_is_changed(
+    store: Store,
+) -> None:
+    await put(store, OPS, CHAT)
+    await queue(store, a_message(number=1))
+    rest = Rest(2, NOON + MINUTE)
+    for name in ("ops", "chat"):
+        await store.transact(
+            methodcaller("note_health", name, delivered=0, failed=1, error="429", rest=rest)
+        )
+
+    found, _ = await store.transact(methodcaller("redeliver", "ops"))
+    again, _ = await store.transact(methodcaller("redeliver", "ops"))
+    await put(store, CHAT)
+
+    rests, _ = await store.transact(methodcaller("rests"))
+    assert (found, again) == (1, 0)
+    assert rests == {"ops": Rest(2, NOON), "chat": Rest(2, NOON)}
+
+
+async def test_it_is_known_which_subscriptions_a_node_is_delivering_to(
+    store: Store, clock: VirtualClock
+) -> None:
+    await put(store, OPS, CHAT)
+    await queue(store, a_message(number=1), names=["ops", "chat"])
+    await claim(store)
+
+    def under_way(tx: Transaction) -> tuple[frozenset[str], frozenset[str]]:
+        return tx.subscriptions_under_way(["ops", "chat"]), tx.subscriptions_under_way(["chat"])
+
+    during, _ = await store.transact(under_way)
+    await clock.step(MINUTE)
+    then, _ = await store.transact(under_way)
+
+    assert during == (frozenset({"ops"}), frozenset())
+    assert then == (frozenset(), frozenset())
 
 
 async def test_undelivered_messages_are_forgotten_in_time(store: Store) -> None:

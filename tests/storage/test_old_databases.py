@@ -34,6 +34,7 @@ from forewarned.service.subscriptions.model import (
     DeliveryState,
     Filter,
     PublishedStatus,
+    Rest,
     SubscriptionState,
 )
 from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName, Webhook
@@ -247,12 +248,18 @@ def fill_publishing(tx: Transaction) -> None:
     tx.note_health("ops", delivered=2, failed=1, error="500")
 
 
+def fill_rests(tx: Transaction) -> None:
+    rest = Rest(2, NOON + MINUTE)
+    tx.note_health("ops", delivered=0, failed=0, error="", rest=rest)
+
+
 FILLINGS: Mapping[int, Callable[[Transaction], None]] = {
     1: fill,
     2: fill_declarations,
     4: fill_tasks,
     5: fill_drains,
     7: fill_publishing,
+    8: fill_rests,
 }
 """By the first schema that has a place for it."""
 

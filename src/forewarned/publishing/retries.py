@@ -1,10 +1,15 @@
-"""What becomes of a delivery after an attempt: pure, so that a day of failures takes no time."""
+"""What becomes of a delivery after an attempt: pure, so that a day of failures takes no time.
 
+And of its subscription: each message waits by itself, and a subscription whose target fails or has
+asked for time rests with all of its messages.
+"""
+
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
 from forewarned.core.copying import replace
-from forewarned.service.subscriptions.model import Delivery, DeliveryState
+from forewarned.service.subscriptions.model import LONGEST_REST, Delivery, DeliveryState, Rest
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
 
 FIRST: Final = timedelta(seconds=1)
@@ -14,6 +19,9 @@ GIVE_UP_AFTER: Final = timedelta(days=1)
 """From the first attempt on."""
 _MOST_DOUBLINGS: Final = 12
 """More would only overflow: an hour is reached before."""
+_LONGEST_BETWEEN_PROBES: Final = timedelta(minutes=1)
+"""An event may give a quarter of an hour's notice: a target that is back must soon be noticed."""
+_NONE: Final = timedelta(0)
 
 
 def after(delivery: Delivery, outcome: Outcome, *, jitter: float, now: datetime) -> Delivery | None:
@@ -35,10 +43,41 @@ def after(delivery: Delivery, outcome: Outcome, *, jitter: float, now: datetime)
             assert_never(other)
 
 
+def rest_after(
+    former: Rest | None, outcomes: Collection[Outcome], *, jitter: float, now: datetime
+) -> Rest | None:
+    """How a subscription rests, once attempts have had these outcomes; None if it is well.
+
+    A single failure may be due to its message: the next one is tried at once, and alone.
+    """
+    asked = max(
+        (each.retry_after or _NONE for each in outcomes if isinstance(each, Later)), default=_NONE
+    )
+    rest = former
+    # What ends during a rest was begun before it.
+    if rest is None or not rest.holds(now):
+        if any(isinstance(each, Delivered) for each in outcomes):
+            rest = None
+        elif any(isinstance(each, Later) for each in outcomes):
+            number = 1 if rest is None else rest.number + 1
+            rest = Rest(number, now + _between_probes(number, jitter))
+    if asked:
+        until = now + min(asked, LONGEST_REST)
+        rest = Rest(1, until) if rest is None else Rest(rest.number, max(rest.until, until))
+    return rest
+
+
+def _between_probes(number: int, jitter: float) -> timedelta:
+    return _NONE if number == 1 else min(_backoff(number - 1, jitter), _LONGEST_BETWEEN_PROBES)
+
+
 def _wait(attempts: int, outcome: Later, jitter: float) -> timedelta:
-    usual: timedelta = FIRST * 2 ** min(attempts - 1, _MOST_DOUBLINGS)
-    spread = min(usual, LONGEST) * (0.75 + 0.5 * jitter)
-    return min(max(spread, outcome.retry_after or timedelta(0)), LONGEST)
+    return min(max(_backoff(attempts, jitter), outcome.retry_after or _NONE), LONGEST)
+
+
+def _backoff(failures: int, jitter: float) -> timedelta:
+    usual: timedelta = FIRST * 2 ** min(failures - 1, _MOST_DOUBLINGS)
+    return min(usual, LONGEST) * (0.75 + 0.5 * jitter)
 
 
 def _failed(delivery: Delivery, reason: str, *, now: datetime) -> Delivery:

@@ -2,13 +2,15 @@
 
 Nodes take turns, one at a time. Invariants: what has left the outbox is queued for every
 subscription that it is for, in the same transaction; and what became of an attempt counts only
-while its claim is held, because otherwise another node makes the same attempt.
+while its claim is held, because otherwise another node makes the same attempt. While a subscription
+rests, no node begins an attempt for it; afterwards all nodes together make one at a time, until one
+has succeeded.
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from forewarned.publishing import retries
@@ -18,6 +20,7 @@ from forewarned.service.subscriptions.model import (
     DeliveryKey,
     DeliveryState,
     Message,
+    Rest,
     Subscription,
     SubscriptionState,
 )
@@ -85,17 +88,30 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
         # many messages that there is no time to try each.
         tx.forget_deliveries(given_up_before=before, queued_before=before - retries.GIVE_UP_AFTER)
     active = [name for name, each in subscriptions.items() if _is_active(each)]
+    rests = tx.rests()
+    resting = {name for name, rest in rests.items() if rest.holds(tx.real_now)}
+    due = tx.due_subscriptions() - resting
+    probed = _probed_elsewhere(tx, due & rests.keys(), standing)
     # Only those share the places: with many subscriptions there is not one for each.
-    due = tx.due_subscriptions()
-    wanted = _wanted([name for name in active if name in due], standing)
+    due -= probed
+    wanted = _wanted([name for name in active if name in due], standing, probing=rests)
     claimed = tx.claim_deliveries(wanted, by=standing.by, until=tx.real_now + CLAIM)
     # Those for which there was no room begin when an attempt has ended.
     got = Counter(each.subscription for each in claimed)
-    idle = [name for name in active if name not in due or got[name] < wanted.get(name, 0)]
+    waiting = resting | probed
+    idle = [
+        name
+        for name in active
+        if name not in waiting and (name not in due or got[name] < wanted.get(name, 0))
+    ]
+    instants = [rests[name].until for name in active if name in resting]
+    if probed:
+        # The node may have been killed: then its claims are over.
+        instants.append(tx.real_now + CLAIM)
     return Turn(
         claimed=[(each, subscriptions[each.subscription]) for each in claimed],
         given_up=given_up,
-        again=_again(tx, idle) if is_emptied else _AT_ONCE,
+        again=_again(tx, idle, instants) if is_emptied else _AT_ONCE,
         is_on=bool(subscriptions),
     )
 
@@ -119,10 +135,12 @@ def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
     held = {each.key: each for each in tx.claimed(keys, by=standing.by)}
     given_up, delivered, failed = [], Counter[str](), Counter[str]()
     errors: dict[str, str] = {}
+    outcomes: dict[str, list[Attempted]] = {}
     for each in standing.attempted:
         delivery = held.get(each.key)
         if delivery is None:
             continue
+        outcomes.setdefault(delivery.subscription, []).append(each)
         left = retries.after(delivery, each.outcome, jitter=each.jitter, now=tx.real_now)
         if left is None:
             tx.end_delivery(delivery)
@@ -133,9 +151,19 @@ def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
         errors[delivery.subscription] = left.last_error
         if left.state is DeliveryState.UNDELIVERED:
             given_up.append(left)
-    for name in sorted({*delivered, *failed}):
+    rests = tx.rests()
+    for name, attempted in sorted(outcomes.items()):
         tx.note_health(
-            name, delivered=delivered[name], failed=failed[name], error=errors.get(name, "")
+            name,
+            delivered=delivered[name],
+            failed=failed[name],
+            error=errors.get(name, ""),
+            rest=retries.rest_after(
+                rests.get(name),
+                [each.outcome for each in attempted],
+                jitter=attempted[0].jitter,
+                now=tx.real_now,
+            ),
         )
     return given_up
 
@@ -160,7 +188,18 @@ def _takers(message: Message, subscriptions: Collection[Subscription]) -> list[s
     return [each.name for each in subscriptions if each.wants(message)]
 
 
-def _wanted(due: Sequence[str], standing: Standing) -> dict[str, int]:
+def _probed_elsewhere(
+    tx: Transaction, failing: Collection[str], standing: Standing
+) -> frozenset[str]:
+    """Those of them that another node is trying already."""
+    own = {key.subscription for key in standing.under_way}
+    others = [name for name in failing if name not in own]
+    return tx.subscriptions_under_way(others) if others else frozenset()
+
+
+def _wanted(
+    due: Sequence[str], standing: Standing, *, probing: Mapping[str, Rest]
+) -> dict[str, int]:
     """How many deliveries of each of these subscriptions may be begun now."""
     room = MOST - len(standing.under_way)
     busy = Counter(key.subscription for key in standing.under_way)
@@ -169,7 +208,8 @@ def _wanted(due: Sequence[str], standing: Standing) -> dict[str, int]:
     wanted: dict[str, int] = {}
     names = [*due[place:], *due[:place]]
     for left, name in zip(range(len(names), 0, -1), names, strict=True):
-        most = _MOST_FAILING if name in standing.failing else _MOST_EACH
+        is_failing = name in standing.failing or name in probing
+        most = _MOST_FAILING if is_failing else _MOST_EACH
         share = min(max(-(-room // left), 1), most - busy[name], room)
         if share > 0:
             wanted[name] = share
@@ -177,7 +217,10 @@ def _wanted(due: Sequence[str], standing: Standing) -> dict[str, int]:
     return wanted
 
 
-def _again(tx: Transaction, names: Collection[str]) -> timedelta | None:
-    """When one of these subscriptions has something to do."""
+def _again(
+    tx: Transaction, names: Collection[str], instants: Sequence[datetime]
+) -> timedelta | None:
+    """When one of these subscriptions has something to do, or one of these instants has come."""
     instant = tx.next_delivery_at(names) if names else None
-    return None if instant is None else max(instant - tx.real_now, _AT_ONCE)
+    first = min([*instants, *([] if instant is None else [instant])], default=None)
+    return None if first is None else max(first - tx.real_now, _AT_ONCE)

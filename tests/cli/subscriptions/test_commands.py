@@ -10,6 +10,7 @@ from forewarned.core.model import Actor
 from forewarned.service.subscriptions.model import DeliveryState
 from forewarned.service.subscriptions.subscriptions import Declared
 from forewarned.service.subscriptions.targets import Webhook
+from tests.builders import HOUR
 from tests.cli.served import Served
 from tests.service.subscriptions.deliveries import queue_message
 
@@ -225,6 +226,19 @@ def test_one_is_shown_with_what_was_given_up_and_why(served: Served) -> None:
     assert row in shown
     assert listed == ["Number Message VMs Tries State Error", row]
     assert pending == "every message was delivered\n"
+
+
+def test_one_that_rests_says_when_the_next_attempt_is(served: Served) -> None:
+    add(served)
+    engine = served.steered.services.engine
+    served.start(queue_message(engine, "ops", error="answered 429", rests_for=HOUR)).result()
+
+    shown = lines(served.run("subscription", "show", "ops").stdout)
+    found = json.loads(served.run("subscription", "show", "ops", "--json").stdout)
+
+    [pending] = [line for line in shown if line.startswith("Pending")]
+    assert "the next attempt is in 59m" in pending
+    assert found["health"]["rests_until"] is not None
 
 
 def test_what_was_given_up_is_redelivered(served: Served) -> None:

@@ -3,7 +3,7 @@
 from forewarned.service.subscriptions.model import DeliveryState, Filter, PublishedStatus
 from forewarned.service.subscriptions.subscriptions import Declared
 from forewarned.service.subscriptions.targets import Webhook
-from tests.builders import OPERATOR
+from tests.builders import HOUR, OPERATOR
 from tests.console.console_client import ConsoleClient, text_of
 from tests.publishing.receiver import receiving
 from tests.service.subscriptions.deliveries import queue_message
@@ -21,7 +21,9 @@ async def fail(
     console: ConsoleClient, state: DeliveryState = DeliveryState.UNDELIVERED, name: str = "ops"
 ) -> int:
     error = "https://ops.example.com answered 410: <gone>"
-    return await queue_message(console.use_cases.engine, name, state=state, error=error)
+    return await queue_message(
+        console.use_cases.engine, name, state=state, error=error, rests_for=HOUR
+    )
 
 
 async def test_a_server_without_any_says_how_to_add_one(console: ConsoleClient) -> None:
@@ -61,6 +63,7 @@ async def test_one_has_a_page_with_what_was_not_delivered_and_why(console: Conso
     assert f"{number} Started Reboot" in text
     assert f"{waiting} Started Reboot" in text
     assert "answered 410: <gone>" in text
+    assert "The next attempt is at" in text
     assert "Shape cloudevents" in text
     for button in ("Pause", "Send a test message", "Retry undelivered messages now", "Remove…"):
         assert button in text

@@ -1,6 +1,7 @@
 """Deliveries on their way or given up, as a publisher leaves them, for tests of what shows them."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 from forewarned.service.engine import Engine
 from forewarned.service.ports import Transaction
@@ -8,6 +9,7 @@ from forewarned.service.subscriptions.model import (
     DeliveryFilter,
     DeliveryState,
     PublishedStatus,
+    Rest,
 )
 from tests.builders import an_event
 from tests.service.subscriptions.messages import a_message
@@ -21,6 +23,7 @@ async def queue_message(
     state: DeliveryState = DeliveryState.PENDING,
     error: str = "",
     vm: str = "web",
+    rests_for: timedelta | None = None,
 ) -> int:
     """Its number. With an error, an attempt has failed."""
 
@@ -46,7 +49,8 @@ async def queue_message(
                     last_error=error,
                 )
             )
-            tx.note_health(name, delivered=0, failed=3, error=error)
+            rest = None if rests_for is None else Rest(1, tx.real_now + rests_for)
+            tx.note_health(name, delivered=0, failed=3, error=error, rest=rest)
         return number
 
     return await engine.decide(decision)

@@ -56,7 +56,7 @@ def show_page(
         ("Managed by", "the settings file" if found.origin == "settings" else "operators"),
         ("Delivered", _delivered_words(health, now=now)),
         ("Failed", _failed_words(health, now=now)),
-        ("Pending", _pending_words(health)),
+        ("Pending", _pending_words(health, now=now)),
         ("Undelivered", f"{health.undelivered:,}"),
     ):
         table.add_row(Text(label, "bold"), words)
@@ -166,10 +166,13 @@ def _failed_words(health: ShownHealth, *, now: datetime) -> str:
     return plain(f"{words}: {health.last_error}")
 
 
-def _pending_words(health: ShownHealth) -> str:
+def _pending_words(health: ShownHealth, *, now: datetime) -> str:
     if not health.pending:
         return "0"
-    return f"{health.pending:,}, the oldest for {span(health.lag.length)}"
+    words = f"{health.pending:,}, the oldest for {span(health.lag.length)}"
+    if health.rests_until is not None:
+        words += f"; the next attempt is {ahead(health.rests_until, now)}"
+    return words
 
 
 def _delivery_words(each: ShownDelivery, *, now: datetime) -> Text:

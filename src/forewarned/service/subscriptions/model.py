@@ -168,6 +168,24 @@ class Subscription:
         )
 
 
+LONGEST_REST: Final = timedelta(days=1)
+
+
+class Rest(NamedTuple):
+    """A subscription is left alone: its target fails, or has asked for that.
+
+    After it, one message at a time is tried until one is delivered.
+    """
+
+    number: int
+    """How many rests there were since the last delivery."""
+    until: datetime
+
+    def holds(self, now: datetime) -> bool:
+        # A clock that was put back must not keep anything waiting for longer than it would have.
+        return now < self.until <= now + LONGEST_REST
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """How the deliveries of one subscription fare."""
@@ -189,6 +207,8 @@ class Health:
     """How many were given up, and are kept."""
     lag: timedelta = timedelta(0)
     """For how long the oldest pending message has been waiting."""
+    rests_until: datetime | None = None
+    """Nothing is sent before; None if it does not rest."""
 
 
 class DeliveryKey(NamedTuple):

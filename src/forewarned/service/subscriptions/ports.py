@@ -16,6 +16,7 @@ from forewarned.service.subscriptions.model import (
     DeliveryKey,
     Health,
     Message,
+    Rest,
     Subscription,
 )
 from forewarned.service.subscriptions.outcomes import Outcome
@@ -49,7 +50,10 @@ class PublishingTransaction(Protocol):
         """
 
     def put_subscription(self, subscription: Subscription) -> None:
-        """Add it, or replace the one of its name. Transitions are published from now on."""
+        """Add it, or replace the one of its name. Transitions are published from now on.
+
+        What was resting is tried at once: its target may be another one now.
+        """
 
     def remove_subscription(self, name: str) -> None:
         """With all of its deliveries."""
@@ -60,7 +64,7 @@ class PublishingTransaction(Protocol):
     def redeliver(self, name: str, numbers: Collection[int] = ()) -> int:
         """Make undelivered messages pending again, these or all, and pending ones due at once.
 
-        Returns how many there were.
+        A rest is over. Returns how many messages there were.
         """
 
     # --- for the publisher -------------------------------------------------------------------
@@ -76,6 +80,12 @@ class PublishingTransaction(Protocol):
 
     def due_subscriptions(self) -> frozenset[str]:
         """The names of those that have deliveries to claim now."""
+
+    def rests(self) -> Mapping[str, Rest]:
+        """Of the subscriptions that have rested since their last delivery."""
+
+    def subscriptions_under_way(self, names: Collection[str]) -> frozenset[str]:
+        """Those of them that a node is delivering something to."""
 
     def claim_deliveries(
         self, wanted: Mapping[str, int], *, by: str, until: datetime
@@ -104,8 +114,10 @@ class PublishingTransaction(Protocol):
     def release_deliveries(self, *, by: str) -> None:
         """Let others claim what `by` has claimed."""
 
-    def note_health(self, name: str, *, delivered: int, failed: int, error: str) -> None:
-        """What has become of so many attempts just now."""
+    def note_health(
+        self, name: str, *, delivered: int, failed: int, error: str, rest: Rest | None = None
+    ) -> None:
+        """What has become of so many attempts just now, and how it rests from now on."""
 
     def next_delivery_at(self, names: Collection[str]) -> datetime | None:
         """When one of these subscriptions' is due, or its claim over.

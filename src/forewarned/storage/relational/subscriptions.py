@@ -20,6 +20,7 @@ from forewarned.service.subscriptions.model import (
     Health,
     Message,
     Origin,
+    Rest,
     Subscription,
     SubscriptionState,
 )
@@ -129,6 +130,7 @@ class PublishingWrites(Subscriptions):
         is_new = self.subscription(subscription.name) is None
         values = _from_subscription(subscription), subscription.name
         self._writable.write(_ADD if is_new else _REPLACE, values)
+        self._end_rest(subscription.name)
         self._subscribed()
         self._tell_publisher()
 
@@ -146,6 +148,12 @@ class PublishingWrites(Subscriptions):
     def _subscribed(self) -> None:
         """One was added, changed or removed: which messages are wanted is to be asked anew."""
 
+    def _end_rest(self, name: str) -> None:
+        self._writable.write(
+            "UPDATE subscriptions SET rests_until = ? WHERE name = ? AND rests > 0",
+            (micros(self.real_now), name),
+        )
+
     def requeue(self, name: str) -> None:
         self._writable.write(
             """UPDATE deliveries SET queued_at = ?, tried_at = NULL
@@ -161,9 +169,12 @@ class PublishingWrites(Subscriptions):
         [[found]] = self._named(
             f"""SELECT count(*) FROM deliveries
                 WHERE subscription = :name AND claimed_by IS NULL {chosen}
-                  AND (state = 'undelivered' OR due_at > :now)""",
+                  AND (state = 'undelivered' OR due_at > :now OR due_at IS NOT NULL
+                       AND EXISTS (SELECT 1 FROM subscriptions
+                                   WHERE name = :name AND rests > 0 AND rests_until > :now))""",
             **values,
         )
+        self._end_rest(name)
         self._writable.write(
             f"""UPDATE deliveries SET due_at = :now
                 WHERE subscription = :name AND due_at > :now AND claimed_by IS NULL {chosen}""",
@@ -224,6 +235,20 @@ class PublishingWrites(Subscriptions):
             *self._due_now(),
         )
         return frozenset(row["name"] for row in found)
+
+    def rests(self) -> dict[str, Rest]:
+        found = self._all("SELECT name, rests, rests_until FROM subscriptions WHERE rests > 0")
+        return {row["name"]: Rest(row["rests"], to_instant(row["rests_until"])) for row in found}
+
+    def subscriptions_under_way(self, names: Collection[str]) -> frozenset[str]:
+        found = self._all(
+            f"""SELECT DISTINCT subscription FROM deliveries
+                WHERE due_at IS NOT NULL AND {self._dialect.among("subscription", "?")}
+                  AND claimed_until > ? AND claimed_until <= ?""",
+            self._dialect.several(names),
+            *self._due_now()[:2],
+        )
+        return frozenset(row["subscription"] for row in found)
 
     def _due_now(self) -> tuple[Parameter, ...]:
         """The values of `_DUE`."""
@@ -309,7 +334,9 @@ class PublishingWrites(Subscriptions):
             (by,),
         )
 
-    def note_health(self, name: str, *, delivered: int, failed: int, error: str) -> None:
+    def note_health(
+        self, name: str, *, delivered: int, failed: int, error: str, rest: Rest | None = None
+    ) -> None:
         self._writable.write(
             """UPDATE subscriptions
                SET delivered = delivered + :delivered, failed = failed + :failed,
@@ -317,13 +344,16 @@ class PublishingWrites(Subscriptions):
                    last_delivered_at =
                        CASE WHEN :delivered > 0 THEN :now ELSE last_delivered_at END,
                    last_failed_at = CASE WHEN :failed > 0 THEN :now ELSE last_failed_at END,
-                   last_error = CASE WHEN :failed > 0 THEN :error ELSE last_error END
+                   last_error = CASE WHEN :failed > 0 THEN :error ELSE last_error END,
+                   rests = :rests, rests_until = :rests_until
                WHERE name = :name""",
             {
                 "delivered": delivered,
                 "failed": failed,
                 "error": error,
                 "now": micros(self.real_now),
+                "rests": 0 if rest is None else rest.number,
+                "rests_until": None if rest is None else micros(rest.until),
                 "name": name,
             },
         )
@@ -414,6 +444,7 @@ def _to_health(
     row: FoundRow, *, pending: FoundRow | None, undelivered: FoundRow | None, now: datetime
 ) -> Health:
     delivered_at, failed_at = row["last_delivered_at"], row["last_failed_at"]
+    rest = Rest(row["rests"], to_instant(row["rests_until"])) if row["rests"] else None
     return Health(
         delivered=row["delivered"],
         last_delivered_at=None if delivered_at is None else to_instant(delivered_at),
@@ -426,6 +457,7 @@ def _to_health(
         lag=timedelta(0)
         if pending is None
         else max(now - to_instant(pending["oldest"]), timedelta(0)),
+        rests_until=rest.until if rest is not None and rest.holds(now) else None,
     )
 
 

@@ -105,7 +105,7 @@ TABLES: Final = (
         ("name",),
         (
             *("document", "delivered", "last_delivered_at", "failed", "failures"),
-            *("last_failed_at", "last_error"),
+            *("last_failed_at", "last_error", "rests", "rests_until", "removed"),
         ),
     ),
     Table("outbox", ("number",), ("scope_id", "content")),

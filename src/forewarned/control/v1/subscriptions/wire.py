@@ -56,6 +56,10 @@ class ShownHealth(Shape, frozen=True):
     pending: Annotated[int, about("messages that are to be delivered")]
     undelivered: Annotated[int, about("messages that were given up, and are kept")]
     lag: Annotated[Span, about("how long the oldest pending message has been waiting")]
+    rests_until: Annotated[
+        datetime | None,
+        about("no message is sent before; null unless the target fails or asked for time"),
+    ] = None
 
 
 class ShownSubscription(Shape, frozen=True):
@@ -184,6 +188,7 @@ def _health(health: model.Health) -> ShownHealth:
         pending=health.pending,
         undelivered=health.undelivered,
         lag=Span(health.lag),
+        rests_until=health.rests_until,
     )
 
 
