@@ -243,6 +243,26 @@ class BusyTablesError(CannotOpenError):
         )
 
 
+class LostConnectionError(CannotOpenError):
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(
+            f"the connection to {where} was lost ({reason}): see that PostgreSQL runs and can be"
+            " reached, and try again"
+        )
+        self.reason = reason
+
+
+class FailedDatabaseError(CannotOpenError):
+    """PostgreSQL could not do what it was asked to, for another reason than those above."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(
+            f"{where} has failed ({reason}): see that its disk works and has room, or read"
+            " PostgreSQL's log, and try again"
+        )
+        self.reason = reason
+
+
 class UnloadedScopeError(AssertionError):
     """A decision saved a scope that its transaction had not loaded: a defect, not a bad request."""
 

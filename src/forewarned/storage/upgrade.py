@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from forewarned.config.values import DatabaseUrl
+from forewarned.storage.sqlite.connection import told_errors
 from forewarned.storage.sqlite.lock import sole_use
 from forewarned.storage.sqlite.migrate import migrations, refuse_foreign, schema_version
 from forewarned.storage.sqlite.store import connect_writer
@@ -21,17 +22,18 @@ class Schemas(NamedTuple):
 
 
 def schemas_of_file(path: Path) -> Schemas:
-    """Reads only, also while a server runs. Raises CannotOpenError."""
+    """Reads only, also while a server runs. Raises StoreUnavailableError."""
     found = 0
     if path.exists():
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        uri = f"{path.as_uri()}?mode=ro"
+        with told_errors(), closing(sqlite3.connect(uri, uri=True)) as connection:
             refuse_foreign(connection, path)
             found = schema_version(connection)
     return Schemas(str(path), found, migrations()[-1].number)
 
 
 def migrate_file(path: Path) -> Schemas:
-    """What it found. Makes the database if there is none. Raises CannotOpenError."""
+    """What it found. Makes the database if there is none. Raises StoreUnavailableError."""
     with sole_use(path):
         found = schemas_of_file(path)
         connect_writer(path).close()
@@ -51,11 +53,11 @@ def migrate_database(url: DatabaseUrl) -> Schemas:
 def _database(url: DatabaseUrl, *, is_migrated: bool) -> Schemas:
     # Here, because it may not be installed.
     from forewarned.storage.postgres import migrate  # noqa: PLC0415
-    from forewarned.storage.postgres.connection import connect  # noqa: PLC0415
+    from forewarned.storage.postgres.connection import connected  # noqa: PLC0415
     from forewarned.storage.postgres.url import target  # noqa: PLC0415
 
     found = target(url, application="forewarned migrate")
-    with closing(connect(found)) as connection:
+    with connected(found) as connection:
         migrate.refuse_server(connection, found.where)
         steps = migrate.migrations()
         schema, _ = migrate.schema_version(connection, found.where, steps)

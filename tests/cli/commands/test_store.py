@@ -1,7 +1,11 @@
 """`forewarned store`: what an operator says of a store whose server is stopped."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from forewarned.clock import VirtualClock
 from forewarned.service.listings import HistoryFilter
@@ -10,6 +14,8 @@ from forewarned.storage import SqliteStore
 from forewarned.storage.sqlite.restore_marker import mark_path
 from tests.builders import NOON, a_scope
 from tests.cli.served import invoke
+from tests.postgresql.databases import Database
+from tests.postgresql.failures import Failure, fail_writing
 from tests.storage.store_calls import keep, load
 
 
@@ -98,3 +104,37 @@ def test_what_is_no_store_is_not_copied(tmp_path: Path) -> None:
     assert "expected postgresql://USER@HOST" in unreadable.stderr
     assert (missing.exit_code, unreadable.exit_code) == (1, 1)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [(Failure.LOST, "was lost (terminating connection"), (Failure.FULL, "No space left): see")],
+)
+async def test_a_copy_whose_target_fails_is_one_clear_error_and_is_continued(
+    database: Database, tmp_path: Path, failure: Failure, told: str
+) -> None:
+    """F9."""
+    async with a_store(tmp_path) as store:
+        await keep(store, a_scope())
+    fail_writing(database, "scopes", failure)
+    copying = ("store", "copy", str(tmp_path), database.url)
+
+    refused = invoke(*copying)
+    database.ask("DROP TRIGGER fails ON scopes")
+    again = invoke(*copying)
+
+    assert (refused.exit_code, again.exit_code) == (1, 0)
+    assert told in " ".join(refused.stderr.split())
+
+
+async def test_a_copy_whose_file_is_damaged_is_one_clear_error(tmp_path: Path) -> None:
+    async with a_store(tmp_path / "old") as store:
+        await keep(store, a_scope())
+    with closing(sqlite3.connect(tmp_path / "old" / "forewarned.db")) as connection:
+        connection.execute("DROP TABLE deliveries")
+    (tmp_path / "new").mkdir()
+
+    refused = invoke("store", "copy", str(tmp_path / "old"), str(tmp_path / "new"))
+
+    assert refused.exit_code == 1
+    assert "the copy was interrupted: the store is unavailable: no such table" in refused.stderr

@@ -4,9 +4,12 @@ import json
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from forewarned.storage.sqlite.migrate import apply, migrations
 from tests.cli.served import invoke
 from tests.postgresql.databases import Database
+from tests.postgresql.failures import Failure, fail_creating_tables
 
 NEWEST = migrations()[-1].number
 
@@ -49,3 +52,30 @@ def test_a_foreign_database_is_left_alone(empty_database: Database, tmp_path: Pa
 
     assert refused.exit_code == 1
     assert "tables of another program" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [(Failure.LOST, "was lost (terminating connection"), (Failure.FULL, "No space left): see")],
+)
+def test_a_database_that_fails_meanwhile_is_one_clear_error(
+    empty_database: Database, tmp_path: Path, failure: Failure, told: str
+) -> None:
+    """F9."""
+    fail_creating_tables(empty_database, failure)
+
+    refused = invoke("migrate", "--store", empty_database.url, "--data", str(tmp_path))
+
+    assert refused.exit_code == 1
+    assert told in " ".join(refused.stderr.split())
+
+
+def test_a_file_that_can_not_be_read_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "forewarned.db").write_bytes(b"SQLite format 3\0" + b"?" * 4096)
+
+    checked = invoke("migrate", "--check", "--data", str(tmp_path))
+    refused = invoke("migrate", "--data", str(tmp_path))
+
+    for each in (checked, refused):
+        assert each.exit_code == 1
+        assert "was not migrated: the store is unavailable" in each.stderr

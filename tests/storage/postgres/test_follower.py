@@ -8,7 +8,10 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 
+import pytest
+
 from forewarned.core.ids import ResourceName
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.records import News
 from forewarned.storage.postgres.connection import Comparison, Connection, Position, is_direct
 from forewarned.storage.postgres.follower import PRUNE, Follower
@@ -161,6 +164,21 @@ async def test_a_follower_that_can_not_connect_tries_again_and_says_how_old_its_
 
         assert refusals == 2
         assert 0 < node.follower.lag < 30 * 10**9
+
+
+async def test_a_follower_that_can_not_begin_says_that_the_store_is_unavailable(
+    database: Database,
+) -> None:
+    """Where a node starts, so that its operator is not shown a traceback."""
+
+    def connect() -> Connection:
+        connection = database.connect()
+        database.ask("SELECT pg_terminate_backend(%s, 10000)", connection.info.backend_pid)
+        return connection
+
+    with pytest.raises(StoreUnavailableError, match="terminating connection"):
+        async with following(database, connect=connect):
+            pass
 
 
 async def test_a_hint_makes_the_other_nodes_look_at_once(database: Database) -> None:

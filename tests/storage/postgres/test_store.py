@@ -26,7 +26,13 @@ from forewarned.service.events.schedule import Request, Scheduler
 from forewarned.service.nodes import is_fresh
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Node
-from forewarned.storage.errors import CannotOpenError, OtherRulesError, UnfinishedCopyError
+from forewarned.storage.errors import (
+    CannotOpenError,
+    FailedDatabaseError,
+    LostConnectionError,
+    OtherRulesError,
+    UnfinishedCopyError,
+)
 from forewarned.storage.postgres.nodes import listing
 from forewarned.storage.postgres.nodes.node_store import node_store
 from forewarned.storage.postgres.store import Guard, PostgresStore
@@ -43,6 +49,7 @@ from tests.builders import (
     event_id,
 )
 from tests.postgresql.databases import Database
+from tests.postgresql.failures import Failure, fail_writing
 from tests.postgresql.pgbouncer import pgbouncer
 from tests.postgresql.servers import PostgresServer, private_folder
 from tests.postgresql.standby import server_pair
@@ -238,6 +245,21 @@ async def test_a_store_whose_clock_is_ahead_is_not_opened(database: Database) ->
 
     with pytest.raises(CannotOpenError, match="the clock is ahead"):
         async with a_node(database.url, guard=guard):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [(Failure.LOST, LostConnectionError), (Failure.FULL, FailedDatabaseError)],
+)
+async def test_a_database_that_fails_while_a_node_starts_is_a_clear_error(
+    database: Database, failure: Failure, expected: type[CannotOpenError]
+) -> None:
+    """F9."""
+    fail_writing(database, "nodes", failure)
+
+    with pytest.raises(expected, match="and try again"):
+        async with a_node(database.url):
             pass
 
 

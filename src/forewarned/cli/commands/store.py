@@ -11,6 +11,7 @@ from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import json_option, printed_as_json
 from forewarned.cli.stores.ends import opened_source, opened_target
 from forewarned.security.state_directory import DATABASE
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.errors import (
     CannotOpenError,
     StoreInUseError,
@@ -94,6 +95,12 @@ def copy(*, source: str, target: str, restart: bool) -> None:
             )
     except CannotOpenError as error:
         raise RefusedError(str(error), code="not_copied") from error
+    except StoreUnavailableError as error:
+        raise RefusedError(
+            f"the copy was interrupted: {error}",
+            "See that the disk works and has room, and run the same command again.",
+            code="not_copied",
+        ) from error
     if printed_as_json({"rows": copied.rows, "resumed": copied.was_resumed}):
         return
     rows = copied.rows

@@ -12,7 +12,7 @@ from forewarned.storage.transfer.tables import Source, Target
 
 
 def opened_source(name: str) -> AbstractContextManager[Source]:
-    """Raises CannotOpenError, RefusedError."""
+    """Raises StoreUnavailableError, RefusedError."""
     if "://" not in name:
         return sqlite_end.opened_source(_database(name))
     url = _url(name)
@@ -22,7 +22,7 @@ def opened_source(name: str) -> AbstractContextManager[Source]:
 
 
 def opened_target(name: str) -> AbstractContextManager[Target]:
-    """Raises CannotOpenError, RefusedError."""
+    """Raises StoreUnavailableError, RefusedError."""
     if "://" not in name:
         return sqlite_end.opened_target(_database(name))
     url = _url(name)

@@ -9,6 +9,7 @@ from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import json_option, printed_as_json
 from forewarned.cli.stores.principal_places import place_of, store_option
 from forewarned.security.state_directory import DATABASE
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage import upgrade
 from forewarned.storage.errors import CannotOpenError
 
@@ -38,6 +39,12 @@ def migrate(*, config: Path | None, data: str | None, store: str | None, check: 
             found = upgrade.migrate_database(place.database)
     except CannotOpenError as error:
         raise RefusedError(str(error), code="not_migrated") from error
+    except StoreUnavailableError as error:
+        raise RefusedError(
+            f"{path} was not migrated: {error}",
+            "See that its disk works and has room, and run the command again.",
+            code="not_migrated",
+        ) from error
     # Nodes of a rolling upgrade may find the next version's.
     is_current = found.found >= found.newest
     if check and not is_current:

@@ -6,7 +6,8 @@ is the connection's own.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Final, NamedTuple
 
 import psycopg
@@ -17,6 +18,8 @@ from psycopg.rows import TupleRow
 from forewarned.storage.errors import (
     CannotConnectError,
     CannotOpenError,
+    FailedDatabaseError,
+    LostConnectionError,
     NoSuchDatabaseError,
     NoTlsError,
     OtherNameError,
@@ -137,6 +140,20 @@ def connect(target: Target, *, host: str | None = None) -> ServerConnection:
     connection.autocommit = False
     connection.isolation_level = IsolationLevel.READ_COMMITTED
     return connection
+
+
+@contextmanager
+def connected(target: Target) -> Iterator[ServerConnection]:
+    """For a command, or while a node starts: it is closed at the end.
+
+    Raises CannotOpenError, also for what PostgreSQL can't do in the block.
+    """
+    with closing(connect(target)) as connection:
+        try:
+            yield connection
+        except psycopg.Error as error:
+            meaning = LostConnectionError if connection.closed else FailedDatabaseError
+            raise meaning(target.where, _reason(str(error))) from error
 
 
 def is_direct(connection: Connection) -> bool:

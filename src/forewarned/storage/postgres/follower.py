@@ -22,6 +22,7 @@ from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.records import News, Node
 from forewarned.storage.errors import CannotOpenError, OtherServerError
 from forewarned.storage.postgres import look
+from forewarned.storage.postgres.commits.groups import as_told
 from forewarned.storage.postgres.connection import Comparison, Connection
 from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.hints import Hints
@@ -92,7 +93,7 @@ class Follower:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
-        """Raises CannotOpenError."""
+        """Raises StoreUnavailableError."""
         self._loop = asyncio.get_running_loop()
         self._last = await self._loop.run_in_executor(None, self._first)
         self.beginning = self._last.history
@@ -157,9 +158,12 @@ class Follower:
     # --- in the thread -----------------------------------------------------------------------
 
     def _first(self) -> look.Point:
-        with contextlib.closing(self._connect()) as connection:
-            connection.autocommit = True
-            return look.first(connection, self._node.id)
+        try:
+            with contextlib.closing(self._connect()) as connection:
+                connection.autocommit = True
+                return look.first(connection, self._node.id)
+        except psycopg.Error as error:
+            raise as_told(error) from error
 
     def _run(self) -> None:
         pause, is_well = _SHORTEST_PAUSE, True

@@ -5,7 +5,6 @@ it raises, nothing has changed, or it can't be known.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime, timedelta
@@ -31,7 +30,7 @@ from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.commits.groups import Committer, as_told
 from forewarned.storage.postgres.commits.session import SILENCE, Connector, Session
 from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
-from forewarned.storage.postgres.connection import Comparison, Connection, connect
+from forewarned.storage.postgres.connection import Comparison, Connection, connected
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.epoch import EpochCheck
@@ -207,7 +206,7 @@ class PostgresStore:
 
     def _prepare(self) -> None:
         """Before anything is served: the tables, the clock, the rules that all nodes must have."""
-        with contextlib.closing(connect(self._target)) as connection:
+        with connected(self._target) as connection:
             migrate.prepare(connection, self._target.where)
             _refuse_unfinished_copy(connection, self._target.where)
             self._refuse_wrong_clock(connection)

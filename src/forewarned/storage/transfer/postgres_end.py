@@ -1,12 +1,12 @@
 """A PostgreSQL database as an end of a copy. No node uses it meanwhile."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Final
 
 from forewarned.config.values import DatabaseUrl
 from forewarned.storage.errors import CannotOpenError, OlderDatabaseError, UnfinishedCopyError
-from forewarned.storage.postgres.connection import Connection, connect
+from forewarned.storage.postgres.connection import Connection, connected
 from forewarned.storage.postgres.migrate import (
     migrations,
     prepare,
@@ -62,7 +62,7 @@ def opened_target(url: DatabaseUrl) -> Iterator["PostgresEnd"]:
 @contextmanager
 def _connected(url: DatabaseUrl) -> Iterator[tuple[Connection, str]]:
     found = target(url, application="forewarned store copy")
-    with closing(connect(found)) as connection:
+    with connected(found) as connection:
         connection.autocommit = True
         yield connection, found.where
 

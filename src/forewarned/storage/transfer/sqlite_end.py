@@ -9,6 +9,7 @@ from forewarned.service import restoration
 from forewarned.storage.errors import CannotOpenError, OlderDatabaseError, UnfinishedCopyError
 from forewarned.storage.history.positions import ORIGIN
 from forewarned.storage.relational.snapshot import UNFINISHED
+from forewarned.storage.sqlite.connection import told_errors
 from forewarned.storage.sqlite.lock import sole_use
 from forewarned.storage.sqlite.migrate import migrations, schema_version
 from forewarned.storage.sqlite.store import connect_writer
@@ -22,10 +23,14 @@ class NoDatabaseError(CannotOpenError):
 
 @contextmanager
 def opened_source(path: Path) -> Iterator["SqliteEnd"]:
-    """Raises CannotOpenError."""
+    """Raises StoreUnavailableError."""
     if not path.exists():
         raise NoDatabaseError(path)
-    with sole_use(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with (
+        sole_use(path),
+        told_errors(),
+        closing(sqlite3.connect(path, isolation_level=None)) as connection,
+    ):
         found, known = schema_version(connection), migrations()[-1].number
         if found < known:
             raise OlderDatabaseError(str(path), found, known)
@@ -37,8 +42,8 @@ def opened_source(path: Path) -> Iterator["SqliteEnd"]:
 
 @contextmanager
 def opened_target(path: Path) -> Iterator["SqliteEnd"]:
-    """Makes the database if there is none. Raises CannotOpenError."""
-    with sole_use(path), closing(connect_writer(path)) as connection:
+    """Makes the database if there is none. Raises StoreUnavailableError."""
+    with sole_use(path), told_errors(), closing(connect_writer(path)) as connection:
         connection.row_factory = None
         yield SqliteEnd(connection, path)
 

@@ -53,7 +53,7 @@ class Copied:
 
 
 def copy(source: Source, target: Target, *, restart: bool, progress: Progress) -> Copied:
-    """Raises CannotOpenError; then the target can be copied to again."""
+    """Raises StoreUnavailableError; then the target can be copied to again."""
     was_resumed = _begin(source, target, restart=restart)
     for table in TABLES:
         _copy_table(source, target, table, progress)

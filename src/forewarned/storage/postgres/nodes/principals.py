@@ -1,16 +1,13 @@
 """The table of principals: people and programs outside the fleet, and what each may do."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Final
-
-import psycopg
 
 from forewarned.config.values import DatabaseUrl
 from forewarned.security.identities import Principal, Role
-from forewarned.storage.errors import CannotOpenError
 from forewarned.storage.postgres import migrate
-from forewarned.storage.postgres.connection import connect
+from forewarned.storage.postgres.connection import connected
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.url import target
 from forewarned.storage.rows import FoundRow, micros, to_instant
@@ -45,15 +42,12 @@ def to_principals(found: Sequence[FoundRow]) -> tuple[Principal, ...]:
 def read(url: DatabaseUrl) -> tuple[Principal, ...]:
     """Changes nothing; none if the tables are not this version's yet. Raises CannotOpenError."""
     place = target(url)
-    try:
-        with closing(connect(place)) as connection:
-            steps = migrate.migrations()
-            schema, _ = migrate.schema_version(connection, place.where, steps)
-            if schema < steps[-1].number:
-                return ()
-            return to_principals(PostgresDatabase(connection).ask(QUESTION))
-    except psycopg.Error as error:
-        raise CannotOpenError(f"can't read {place.where}: {error}") from error
+    with connected(place) as connection:
+        steps = migrate.migrations()
+        schema, _ = migrate.schema_version(connection, place.where, steps)
+        if schema < steps[-1].number:
+            return ()
+        return to_principals(PostgresDatabase(connection).ask(QUESTION))
 
 
 @contextmanager
@@ -64,22 +58,19 @@ def edited(url: DatabaseUrl) -> Iterator[list[Principal]]:
     Raises CannotOpenError.
     """
     place = target(url)
-    try:
-        with closing(connect(place)) as connection:
-            migrate.prepare(connection, place.where)
-            database = PostgresDatabase(connection)
-            database.write(_LOCK)
-            before = to_principals(database.ask(QUESTION))
-            principals = list(before)
-            yield principals
-            for gone in set(before) - set(principals):
-                database.write("DELETE FROM principals WHERE name = ?", (gone.name,))
-            for new in principals:
-                if new not in before:
-                    database.write(_ADD, _row(new))
-            connection.commit()
-    except psycopg.Error as error:
-        raise CannotOpenError(f"can't change {place.where}: {error}") from error
+    with connected(place) as connection:
+        migrate.prepare(connection, place.where)
+        database = PostgresDatabase(connection)
+        database.write(_LOCK)
+        before = to_principals(database.ask(QUESTION))
+        principals = list(before)
+        yield principals
+        for gone in set(before) - set(principals):
+            database.write("DELETE FROM principals WHERE name = ?", (gone.name,))
+        for new in principals:
+            if new not in before:
+                database.write(_ADD, _row(new))
+        connection.commit()
 
 
 def _row(principal: Principal) -> tuple[str | int | None, ...]:
