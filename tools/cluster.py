@@ -30,9 +30,10 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 SOCKET: Final = Path(tempfile.gettempdir()) / f"forewarned-cluster-{os.geteuid()}.sock"
 """Where a running cluster is told to break: one for each user of the machine."""
 DATABASE: Final = "forewarned"
-FLEET: Final = ROOT / "examples" / "fleet.toml"
-VM: Final = "127.8.0.10"
-"""The address of the VM `web` of that fleet."""
+FLEET: Final = ROOT / "examples" / "several-nodes" / "fleet.toml"
+DOCUMENT: Final = "/metadata/scheduledevents?api-version=2020-07-01"
+WEB, BATCH = "127.8.0.10", "127.8.0.11"
+"""The addresses of two VMs of that fleet. The second is a Spot VM."""
 COMMANDS: Final = {
     "kill NODE": "kill a node, as the death of its host would",
     "start NODE": "start it again",
@@ -210,24 +211,42 @@ def _answer(obey: Callable[[list[str]], str], words: list[str]) -> str:
 
 
 def _introduction(cluster: Cluster, nodes: dict[str, Node], token: str) -> str:
-    first, second, *_ = nodes.values()
+    """With the tour of docs/several-nodes.md."""
+    a, b, c = nodes.values()
     folder = os.path.relpath(Path(sys.prefix) / "bin")
-    document = "/metadata/scheduledevents?api-version=2020-07-01"
+    command = f"  {folder}/forewarned"
     told = "\n".join(
-        f"  {folder}/python -m tools.cluster {command:<12} # {meaning}"
-        for command, meaning in COMMANDS.items()
+        f"  {folder}/python -m tools.cluster {words:<12} # {meaning}"
+        for words, meaning in COMMANDS.items()
     )
     return f"""{cluster.status()}
-logs        {first.folder.parent}/*/log
+logs        {a.folder.parent}/*/log
 
-Commands and consoles need this token:
-  export FOREWARNED_TOKEN={token} FOREWARNED_CONTROL={first.control}
-Read the document of the VM web at one node, schedule an event at another, and read again:
-  curl --interface {VM} -H Metadata:true 'http://{second.metadata}{document}'
-  {folder}/forewarned schedule reboot --vm web
-In another terminal, break it:
+The tour, in another terminal. Commands talk to node {a.name}:
+  export FOREWARNED_TOKEN={token} FOREWARNED_CONTROL={a.control}
+Sign in with that token to the console of node {c.name}, which shows each step at once: http://{c.control}/
+The VM web reads its document, and gets notice of events from now on:
+{_read(a, WEB)}
+Restart it, and approve that, as the VM does when it is ready. The restart starts:
+{command} schedule reboot --vm web
+{command} approve
+{_read(a, WEB)}
+The clock of nodes can't be moved. Say that the restart is over; any node has the same document:
+{command} complete
+{_read(b, WEB)}
+Without an approval an event starts at its NotBefore. A Spot VM has 30 seconds:
+{_read(a, BATCH)}
+{command} schedule preempt --vm batch
+{command} wait --for started
+
+Break it meanwhile:
 {told}
 Ctrl-C ends all."""
+
+
+def _read(node: Node, vm: str) -> str:
+    """The command that reads a VM's document at a node."""
+    return f"  curl -s --interface {vm} -H Metadata:true 'http://{node.metadata}{DOCUMENT}'; echo"
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """`make cluster`: what it prints works, and nothing is left when it ends."""
 
+import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -46,14 +47,9 @@ def test_a_cluster_can_be_used_and_broken_as_it_says(folder: Path) -> None:
         try:
             told = _introduction(running)
             surroundings |= dict(re.findall(r"(FOREWARNED_\w+)=(\S+)", told))
-            read, plan = (
-                shlex.split(next(line for line in told.splitlines() if word in line))
-                for word in ("curl", "forewarned schedule")
-            )
-
-            before = run(*read)
-            run(*plan)
-            after = run(*read)
+            tour = re.findall(r"^  (?:curl|\S+/forewarned) .*$", told, re.MULTILINE)
+            printed = [run("sh", "-c", line) for line in tour]
+            console = urlopen(re.findall(r"at once: (http://\S+)", told)[0]).read().decode()
             killed = run(*command, "kill", "c")
             failed_over = run(*command, "failover")
             status = run(*command, "status")
@@ -65,8 +61,14 @@ def test_a_cluster_can_be_used_and_broken_as_it_says(folder: Path) -> None:
             running.send_signal(signal.SIGINT)
             running.communicate()
 
-    assert '"Events":[]' in before
-    assert '"EventType":"Reboot"' in after
+    assert [_document(text) for text in printed if text.startswith("{")] == [
+        (1, []),
+        (3, [("Reboot", "Started")]),
+        (4, []),
+        (1, []),
+    ]
+    assert "Preempt Started" in printed[-1]
+    assert "Sign in" in console
     assert "killed node c" in killed
     assert "the primary is at port" in failed_over
     assert "node c      does not run" in status
@@ -76,6 +78,13 @@ def test_a_cluster_can_be_used_and_broken_as_it_says(folder: Path) -> None:
     assert len(family) > 9
     assert [pid for pid in family if is_alive(pid)] == []
     assert [path.name for path in folder.iterdir()] == []
+
+
+def _document(text: str) -> tuple[int, list[tuple[str, str]]]:
+    read = json.loads(text)
+    return read["DocumentIncarnation"], [
+        (event["EventType"], event["EventStatus"]) for event in read["Events"]
+    ]
 
 
 def _introduction(running: "subprocess.Popen[str]") -> str:
