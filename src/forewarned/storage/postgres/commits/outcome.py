@@ -18,6 +18,10 @@ from forewarned.storage.postgres.connection import Connection, Mark, warnings_of
 PATIENCE: Final = 5.0
 """Seconds until an outcome is given up as unknown."""
 _PAUSE: Final = 0.05
+_WHERE: Final = """
+    SELECT system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), epoch
+    FROM store, pg_control_system()
+"""
 
 
 class Outcome(Enum):
@@ -45,23 +49,24 @@ def settle(mark: Mark, connect: Callable[[], Connection]) -> Outcome:
 
 def _ask(connection: Connection, mark: Mark, *, until: float) -> Outcome | None:
     """None while nobody can know."""
+    [[system_id, timeline, epoch]] = connection.execute(_WHERE).fetchall()
+    if system_id != mark.system_id:
+        # It has given out its numbers by itself, and a dump may have brought it the transaction.
+        return Outcome.UNKNOWN
     try:
-        row = connection.execute(
-            "SELECT pg_xact_status(%s::xid8), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
-            [mark.xid],
-        ).fetchone()
+        row = connection.execute("SELECT pg_xact_status(%s::xid8)", [mark.xid]).fetchone()
     except psycopg.errors.InvalidParameterValue:
         # A number that this server has not given out yet: the transaction was lost in a failover.
         return Outcome.ROLLED_BACK
-    status, timeline = row or (None, None)
+    [status] = row or [None]
     match status:
         case "aborted":
             return Outcome.ROLLED_BACK
-        case "committed" if timeline == mark.timeline:
+        case "committed" if (timeline, epoch) == (mark.timeline, mark.epoch):
             return _await_copies(connection, until)
         case "committed":
-            # After a failover that lost transactions, their numbers are given out again: this may
-            # be another one's.
+            # After a failover or a restore that lost transactions, their numbers are given out
+            # again: this may be another one's.
             return Outcome.UNKNOWN
         case _:
             # Still in progress: its session may be waiting for a standby.
