@@ -48,15 +48,19 @@ A node sends the same two dozen again and again, and planning one costs more tha
 """
 _FIRST_SILENCE: Final = 10.0
 """Seconds. A server that stands still may have taken the connection all the same."""
-LIMITS: Final = """
-    SELECT set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true),
-           set_config('idle_in_transaction_session_timeout', '2s', true),
-           set_config('tcp_user_timeout', '3000', true),
-           set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+DURABLE: Final = """
+    SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
                       WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)
 """
-"""What every writing transaction begins with. The scopes of a node that stops are free in seconds,
-and nothing is answered that is in memory only. None of the limits ends a commit that waits."""
+"""What a transaction begins with whose commit is confirmed, whatever the default is."""
+LIMITS: Final = f"""
+    {DURABLE},
+           set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true),
+           set_config('idle_in_transaction_session_timeout', '2s', true),
+           set_config('tcp_user_timeout', '3000', true)
+"""
+"""What every writing transaction of a node begins with. The scopes of a node that stops are free in
+seconds, and nothing is answered that is in memory only. No limit ends a commit that waits."""
 MARK: Final = """
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
            pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),

@@ -7,7 +7,7 @@ from typing import Final
 from forewarned.config.values import DatabaseUrl
 from forewarned.security.identities import Principal, Role
 from forewarned.storage.postgres import migrate
-from forewarned.storage.postgres.connection import connected
+from forewarned.storage.postgres.connection import DURABLE, connected
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.url import target
 from forewarned.storage.rows import FoundRow, micros, to_instant
@@ -61,6 +61,8 @@ def edited(url: DatabaseUrl) -> Iterator[list[Principal]]:
     with connected(place) as connection:
         migrate.prepare(connection, place.where)
         database = PostgresDatabase(connection)
+        # Without a node's limits: commands wait for each other.
+        database.ask(DURABLE)
         database.write(_LOCK)
         before = to_principals(database.ask(QUESTION))
         principals = list(before)
