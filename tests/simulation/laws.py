@@ -5,7 +5,7 @@ what only several parties can break.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
@@ -129,6 +129,20 @@ def i30_a_hook_runs_once(runs: Mapping[tuple[str, str, str, str], int]) -> None:
 
 def i30_no_approval_after_a_failed_hook(failed: set[tuple[str, str]], vm: str, event: str) -> None:
     assert (vm, event) not in failed, f"I30: {vm} approved {event}, and its hook had failed"
+
+
+def messages_tell_what_happened(told: object, *, excused: bool) -> None:
+    assert excused, f"messages: {told} was told, and never happened"
+
+
+def messages_come_in_order(told: object, place: int, received: Collection[int]) -> None:
+    """Of one scope, as far as they come for the first time."""
+    last = max(received, default=-1)
+    assert place > last, f"messages: {told} is number {place}, and came after {last}"
+
+
+def messages_come_at_least_once(missing: Collection[object]) -> None:
+    assert not missing, f"messages: neither received nor on their way: {list(missing)[:3]}"
 
 
 def versions_read() -> tuple[str, ...]:

@@ -143,6 +143,7 @@ class _Month:
             world.weather.is_still = True
             await asyncio.sleep(world.chance.uniform(0.5, 9) * _DAY)
             world.check()
+            self._subscriber.check_calm()
             world.weather.is_still = False
             await self._burst()
 

@@ -141,6 +141,22 @@ DEFECTS: Final = (
         tests=_BY,
     ),
     Mutant(
+        name="unsent",
+        file="publishing/publisher.py",
+        old="outcome=outcome, jitter",
+        new="outcome=Delivered(), jitter",
+        breaks="messages: one that was not taken counts as delivered",
+        tests=_BY,
+    ),
+    Mutant(
+        name="jumbled",
+        file="storage/relational/outbox.py",
+        old="THEN NULL ELSE :now END)",
+        new="THEN :now ELSE :now END)",
+        breaks="messages: those of one scope don't wait for each other",
+        tests=_BY,
+    ),
+    Mutant(
         name="deaf",
         file="service/board.py",
         old="if shown is not None and shown.revision >= content.revision:",

@@ -18,6 +18,8 @@ from forewarned.core.tasks import ActuatorOf
 from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from forewarned.service.records import Commit, PageContent, Place
+from forewarned.service.subscriptions.model import DeliveryFilter, Message
+from forewarned.storage.relational.outbox import to_message
 from forewarned.storage.relational.transaction import NextWake, Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.database import SqliteDatabase
@@ -197,6 +199,12 @@ class SimulatedServer:
 
     def snapshot(self) -> SqliteSnapshot:
         return SqliteSnapshot(SqliteDatabase(self._connection), self.now())
+
+    def messages_on_their_way(self) -> list[Message]:
+        """Those that no subscriber is known to have received."""
+        rows = self._connection.execute("SELECT number, scope_id, content FROM outbox").fetchall()
+        deliveries = self.snapshot().deliveries(DeliveryFilter(limit=_MOST_ROWS))
+        return [*map(to_message, rows), *(delivery.message for delivery in deliveries)]
 
     def _transaction(self, session: Session, buffer: WriteBuffer) -> SimulatedTransaction:
         def hold(key: Key) -> None:
