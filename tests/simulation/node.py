@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from typing_extensions import override
 
+from forewarned.core.errors import RefusalError
 from forewarned.core.ids import EventId
 from forewarned.core.rules import Rules
 from forewarned.metadata.http.barrier import Barrier
@@ -18,10 +19,10 @@ from forewarned.service.records import Caller, News
 from forewarned.service.use_cases import Basis, UseCases
 from tests.builders import a_node_record
 from tests.simulation.clock import NodeClock, TrueTime
-from tests.simulation.listener import Connection, Listener, Parts
+from tests.simulation.listener import Connection, Listener, Parts, UnknownVmError
 from tests.simulation.processes import Process
 from tests.simulation.store.server import SimulatedServer
-from tests.simulation.store.store import SimulatedStore, look_at_error
+from tests.simulation.store.store import SimulatedStore
 from tests.simulation.weather import NodeConditions, Weather
 from tests.stateful.oracle import Shown
 
@@ -39,6 +40,10 @@ class GoneError(Exception):
     """No answer came: the node is not there, or not any more."""
 
 
+EXPECTED: Final = (GoneError, RefusalError, StoreUnavailableError, UnknownVmError)
+"""What may come of a request. Anything else is a defect, whether or not anyone hears of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What all nodes stand on."""
@@ -53,6 +58,8 @@ class Surroundings:
     """Told of each start, for what else runs in a node."""
     read: Callable[[Caller], None]
     """Told whenever a node notes a read."""
+    violated: Callable[[BaseException], None]
+    """Told of a law that was broken, and of any failure that has no name."""
 
 
 class NodeDelivery(BoardDelivery):
@@ -176,11 +183,17 @@ class SimulatedNode:
             raise GoneError(self.name)
         answering = self.process.spawn(answer())
         # A client that hangs up is told nothing, and what it asked for is done all the same.
-        answering.add_done_callback(look_at_error)
+        answering.add_done_callback(self._look_at_error)
         await asyncio.wait([answering])
         if answering.cancelled():
             raise GoneError(self.name)
         return answering.result()
+
+    def _look_at_error(self, task: "asyncio.Task[Any]") -> None:
+        """Whoever asked may be gone: then no one else would."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, EXPECTED) and self.is_serving:
+            self._around.violated(error)
 
     def connect(self, name: str) -> Connection:
         """It ends with the node's process."""

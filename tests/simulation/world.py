@@ -81,6 +81,7 @@ class World:
             rank=self._rank,
             opened=self._open,
             read=self._read,
+            violated=self.violated,
         )
         self.nodes = [SimulatedNode(f"node{number}", around) for number in (1, 2, 3)]
         self.network = Network(self.weather, self.nodes)

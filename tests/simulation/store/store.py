@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, Self, TypeVar
 
+from forewarned.core.errors import RefusalError
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
@@ -237,6 +238,7 @@ def _refuse(*asked: object) -> NoReturn:
 
 
 def look_at_error(task: "asyncio.Task[Any]") -> None:
-    """Its caller may be gone: then no one else would."""
-    if not task.cancelled():
-        task.exception()
+    """Its caller may be gone: then no one else would. A refusal is none, and the rest is a defect."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, RefusalError | StoreUnavailableError):
+        task.get_loop().call_exception_handler({"message": "a change failed", "exception": error})
