@@ -8,11 +8,13 @@ from typing import Final
 PATIENCE: Final = 60.0
 
 
-def wait_until(holds: Callable[[], bool], *, within: float = PATIENCE) -> float:
+def wait_until(
+    holds: Callable[[], bool], *, within: float = PATIENCE, every: float = 0.02
+) -> float:
     """Seconds that it took."""
     began = time.monotonic()
     pause = threading.Event()
     while not holds():
         assert time.monotonic() < began + within, f"not within {within} s"
-        pause.wait(0.02)
+        pause.wait(every)
     return time.monotonic() - began
