@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import pytest
 
@@ -58,6 +59,22 @@ class Site:
 
     def balance(self) -> str:
         return self.run(str(SCRIPT), "--once", *(cable.node for cable in self.cables))
+
+    @contextmanager
+    def balancing(self) -> Iterator[IO[str]]:
+        """The script as its unit runs it, until the end of the block. What it says."""
+        with subprocess.Popen(
+            [*inside(self.vms.host), str(SCRIPT), *(cable.node for cable in self.cables)],
+            stdout=subprocess.PIPE,
+            text=True,
+            # A group of its own, which the program that it pauses with belongs to as well.
+            start_new_session=True,
+        ) as running:
+            assert running.stdout is not None
+            try:
+                yield running.stdout
+            finally:
+                os.killpg(running.pid, signal.SIGTERM)
 
     def events(self, vm: int) -> list[str]:
         """Ids of the events that a VM reads. Raises OSError if no node answers."""
@@ -153,12 +170,20 @@ def test_vms_keep_their_addresses_and_leave_only_a_node_that_does_not_serve(
         said = site.balance()
         without_killed = site.unserved()
 
+        with site.balancing() as told:
+            found = told.readline()
+            one.start()
+            noticed = told.readline()
+        after_its_end = site.unserved()
+
     assert both == _going_to(*site.cables)
     assert first_read == without_stale == without_killed == set()
     assert read == [[event_id] if vm == 3 else [] for vm in range(COUNT)]
     assert of_one == again
     assert 0 < len(of_one) < COUNT
-    assert said == _going_to(site.cables[1])
+    assert said == found == _going_to(site.cables[1])
+    assert noticed == both
+    assert after_its_end == set()
 
 
 def _going_to(*cables: NodeCable) -> str:
