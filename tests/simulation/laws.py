@@ -12,6 +12,7 @@ from typing import Final
 
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Document
+from forewarned.core.tasks import Task, TaskState
 from forewarned.metadata.http.responses import Persistence, Rendered, Response
 from forewarned.service.board import Board
 from tests.simulation.ledger import WorldLedger
@@ -25,6 +26,9 @@ MARKED_WITHIN: Final = timedelta(hours=1)
 """I28: so much of what was read may be forgotten with a node."""
 CLOCKS_DIFFER: Final = timedelta(minutes=10)
 """More than any clock here is wrong by: reads are noted by the nodes' clocks."""
+CARRIED_OUT_WITHIN: Final = timedelta(days=1)
+"""I22: simulated actuators ask twice a day at least."""
+_WAIT_FOR_ACTUATORS: Final = frozenset({TaskState.WAITING, TaskState.CLAIMED, TaskState.BEGUN})
 NOTICED_AFTER: Final = 3_000_000_000
 """I24: nanoseconds after which a node has noticed that it is cut off."""
 FORGOTTEN_AFTER: Final = 61_000_000_000
@@ -78,6 +82,16 @@ def i22_an_action_is_carried_out_once(actions: Counter[str], key: str, *, again:
 def i22_what_is_done_was_carried_out(actions: Counter[str], done: Iterable[str]) -> None:
     for key in done:
         assert actions[key] >= 1, f"I22: {key} is done, and nothing was done to the VM"
+
+
+def i22_what_has_started_is_carried_out(
+    oracle: Oracle, tasks: Iterable[Task], now: datetime
+) -> None:
+    """At least once: where nothing has failed for a day, no task waits for its actuator."""
+    for task in tasks:
+        life = oracle.lives[task.event_id]
+        if task.state in _WAIT_FOR_ACTUATORS and life.facts[-1].at < now - CARRIED_OUT_WITHIN:
+            raise AssertionError(f"I22: {task.key} is {task.state} since {life.facts[-1].at}")
 
 
 def i24_who_was_served_is_still(name: str, shown: Shown | None) -> None:

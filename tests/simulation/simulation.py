@@ -5,12 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from time import process_time
 from typing import Final
 
 from forewarned.core.ids import EventId
 from forewarned.core.tasks import TaskState
 from forewarned.core.transitions import Completed, Retried, Started
+from forewarned.service.listings import TaskFilter
 from forewarned.service.records import Commit
 from tests.simulation import laws
 from tests.simulation.actors.actuators import SimulatedActuator
@@ -141,11 +143,20 @@ class _Month:
         end = world.loop.time() + self._days * _DAY
         while world.loop.time() < end:
             world.weather.is_still = True
-            await asyncio.sleep(world.chance.uniform(0.5, 9) * _DAY)
+            quiet = timedelta(days=world.chance.uniform(0.5, 9))
+            await asyncio.sleep(quiet.total_seconds())
             world.check()
-            self._subscriber.check_calm()
+            self._check_calm(quiet)
             world.weather.is_still = False
             await self._burst()
+
+    def _check_calm(self, quiet: timedelta) -> None:
+        """What all have had the time for, since the last fault."""
+        world = self._world
+        self._subscriber.check_calm()
+        if quiet > laws.CARRIED_OUT_WITHIN:
+            tasks = world.server.snapshot().tasks(TaskFilter(limit=1000))
+            laws.i22_what_has_started_is_carried_out(world.ledger.oracle, tasks, world.server.now())
 
     async def _burst(self) -> None:
         """Some minutes in which much happens at once, and the hour after it."""

@@ -125,6 +125,14 @@ DEFECTS: Final = (
         tests=_BY,
     ),
     Mutant(
+        name="abandoned",
+        file="storage/relational/tasks.py",
+        old="WHERE actuator = :actuator AND claimable_at <= :now AND ended_at IS NULL",
+        new="WHERE actuator = :actuator AND claimable_at <= :now AND attempt = 0",
+        breaks="I22: what an actuator has left lying is never taken up again",
+        tests=_BY,
+    ),
+    Mutant(
         name="dropped",
         file="metadata/http/barrier.py",
         old="if name in self._before or (is_kept and self.is_stale):",
