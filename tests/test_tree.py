@@ -214,6 +214,28 @@ def test_only_storage_speaks_to_a_database() -> None:
     assert speakers <= {"storage"}
 
 
+def test_no_part_imports_what_another_keeps_to_itself() -> None:
+    """The agent is a program of the SDK like any other: names with an underscore may change."""
+    private = {
+        f"{module.relative_to(SRC)}:{node.lineno}: {ast.unparse(node)}"
+        for module in modules("src")
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in _imported(node)
+        if name[:1] == ["forewarned"]
+        and name[1:2] != [module.relative_to(SRC).parts[0]]
+        and any(re.match(r"_(?!_)", part) for part in name)
+    }
+
+    assert private == set()
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[list[str]]:
+    """The parts of each name that is imported, with the name of its module."""
+    of = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+    yield from (f"{of}{alias.name}".split(".") for alias in node.names)
+
+
 def test_only_the_libvirt_driver_needs_libvirt() -> None:
     users = {
         "/".join(module.relative_to(SRC).parts[:2])

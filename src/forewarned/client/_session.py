@@ -7,12 +7,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from forewarned.client import _clock
-from forewarned.client._endpoint.discovery import Discovery, endpoint_url
+from forewarned.client._endpoint.discovery import Discovery
 from forewarned.client._errors import EndpointNotFoundError
 from forewarned.client._models import Contact, Document
 from forewarned.client._protocol import EventsProtocol
 from forewarned.client._steps import Flow, Pause
 from forewarned.client._watch import WatchOptions, watch
+from forewarned.targets.urls import endpoint_url
 
 if TYPE_CHECKING:
     import asyncio

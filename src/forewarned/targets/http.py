@@ -59,7 +59,9 @@ class Request:
     """User and password."""
 
 
-async def send(request: Request, *, ca_file: str | None = None) -> Answer:
+async def send(
+    request: Request, *, ca_file: str | None = None, longest_body: int = _LONGEST_BODY
+) -> Answer:
     """`ca_file` has the certificates that signed the service's own, if they are not well known."""
     where = origin(request.url)
     try:
@@ -70,8 +72,8 @@ async def send(request: Request, *, ca_file: str | None = None) -> Answer:
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += chunk
-            if len(body) > _LONGEST_BODY:
-                raise TargetError(f"{where} sent more than {_LONGEST_BODY} bytes")
+            if len(body) > longest_body:
+                raise TargetError(f"{where} sent more than {longest_body} bytes")
         return _answer(response, body)
 
 

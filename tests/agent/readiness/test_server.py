@@ -99,10 +99,16 @@ async def test_a_refusal_is_told_in_the_servers_words(status: int) -> None:
 
 
 async def test_a_server_that_is_away_or_not_found_yet_is_told() -> None:
-    with pytest.raises(ReadinessError, match=r"127\.0\.0\.1:1 can't be reached"):
+    with pytest.raises(ReadinessError, match=r"can't reach http://127\.0\.0\.1:1"):
         await ServerReports(lambda: "http://127.0.0.1:1").reports(EVENT)
     with pytest.raises(ReadinessError, match="not been found yet"):
         await ServerReports(lambda: None).report(EVENT, ME, READY)
+
+
+async def test_an_answer_longer_than_any_report_is_not_read_to_its_end() -> None:
+    async with Answering(200, " " * 1024 * 1025).serving() as readiness:
+        with pytest.raises(ReadinessError, match="sent more than 1048576 bytes"):
+            await readiness.reports(EVENT)
 
 
 async def test_a_service_that_keeps_no_readiness_is_found_out_without_saying_anything() -> None:

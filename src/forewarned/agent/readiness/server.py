@@ -5,6 +5,7 @@ the agent's file says so. The server knows which VM is calling, and forgets the 
 when the event is over.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
@@ -14,14 +15,15 @@ import msgspec
 from typing_extensions import override
 
 from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, Standing
-from forewarned.client._http import AsyncConnection
-from forewarned.client._steps import Answer, Lost, Request
+from forewarned.targets.errors import TargetError
+from forewarned.targets.http import Answer, Request, send
 
 _PATH: Final = "/metadata/forewarned/readiness"
 _PATIENCE: Final = 5.0
 _OK: Final = 200
 _WRONG_METHOD: Final = 405
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_BODY: Final = 1024 * 1024
 _LONGEST_QUOTE: Final = 200
 
 
@@ -82,16 +84,14 @@ class ServerReports(Readiness):
         endpoint = self._endpoint()
         if endpoint is None:
             raise ReadinessError("the VM's metadata has not been found yet")
-        connection = AsyncConnection(endpoint)
+        request = Request(method=method, url=endpoint + target, headers={"Metadata": "true"})
         try:
-            outcome = await connection.exchange(
-                Request(method=method, target=target, timeout=_PATIENCE)
-            )
-        finally:
-            await connection.close()
-        if isinstance(outcome, Lost):
-            raise ReadinessError(outcome.reason)
-        return outcome
+            async with asyncio.timeout(_PATIENCE):
+                return await send(request, longest_body=_LONGEST_BODY)
+        except TimeoutError as error:
+            raise ReadinessError(f"{endpoint} did not answer in time") from error
+        except TargetError as error:
+            raise ReadinessError(str(error)) from error
 
 
 def _of(event_id: str) -> str:

@@ -6,18 +6,17 @@ SCHEDULEDEVENTSIP says, where Azure's samples store that option; and a DHCP exch
 """
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from forewarned.client import _wire
 from forewarned.client._endpoint.leases import endpoint_in
 from forewarned.client._errors import EndpointNotFoundError
+from forewarned.targets.urls import endpoint_url
 
 ENDPOINT_VARIABLE: Final = "FOREWARNED_ENDPOINT"
 STORED_VARIABLE: Final = "SCHEDULEDEVENTSIP"
@@ -25,7 +24,6 @@ WELL_KNOWN: Final = "169.254.169.254"
 _PROBING: Final = 2.0
 _LONGEST_ANSWER: Final = 64 * 1024
 _LARGEST_LEASE: Final = 1024 * 1024
-_URL: Final = re.compile(r"https?://(?:[^/?#@\s\[\]]+|\[[0-9A-Fa-f:.]+\](?::\d+)?)(?:/[^?#\s]*)?")
 _BUSY: Final = {410, 429}
 _LINUX: Final = (
     "/var/lib/dhcp/*lease*",
@@ -40,21 +38,6 @@ _LEASES: Final[Mapping[str, Sequence[str]]] = {
     # Windows keeps leases in its registry, where SCHEDULEDEVENTSIP or an exchange is nearer.
     "win32": (),
 }
-
-
-def endpoint_url(text: str) -> str:
-    """A URL, or HOST:PORT, as the URL that `/metadata/...` goes after; ValueError otherwise."""
-    url = text if "://" in text else f"http://{text}"
-    if not _URL.fullmatch(url) or not _has_sane_port(url):
-        raise ValueError(f"{text!r} is not an endpoint: write it like http://127.0.0.1:8169")
-    return url.rstrip("/")
-
-
-def _has_sane_port(url: str) -> bool:
-    try:
-        return urlsplit(url).port != 0
-    except ValueError:
-        return False
 
 
 def is_answered(address: str) -> bool:
