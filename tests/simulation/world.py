@@ -129,6 +129,10 @@ class World:
         for each in event_ids:
             self.acknowledge(f"approve {each}", promises.approved(each))
 
+    def take_back_order(self, key: str) -> None:
+        """It was refused: the task is not to be repeated."""
+        self.orders[key] -= 1
+
     def has_lost_lately(self) -> bool:
         """Whether a client may have been told, or may tell, of what is lost."""
         return self.lost_at is not None and self.true.now() - self.lost_at < _LATELY

@@ -62,8 +62,17 @@ class Operators:
         )[0]
         await what()
 
-    async def order(self, words: str, order: Order[T], promised: Callable[[T], IsKept]) -> bool:
-        """Whether it was granted. What was `promised` by the answer must be true from then on."""
+    async def order(
+        self,
+        words: str,
+        order: Order[T],
+        promised: Callable[[T], IsKept],
+        refused: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Whether it was granted. What was `promised` by the answer must be true from then on.
+
+        `refused` is called where it is known that nothing was done.
+        """
         world = self._world
         node = world.network.any_node()
         try:
@@ -73,6 +82,7 @@ class Operators:
             return False
         except RefusalError as error:
             world.story.tell("operator", f"{words} at {node.name}: refused ({error})")
+            refused()
             return False
         world.story.tell("operator", f"{words} at {node.name}: granted")
         world.acknowledge(f"{words} (at {world.true.now()})", promised(answer))
@@ -93,11 +103,12 @@ class Operators:
         for task in world.server.snapshot().tasks(wanted):
             if world.chance.random() < 0.5:
                 # Counted before: an answer may be lost, and the order be carried out all the same.
-                world.orders[f"{task.event_id}/{task.vm}"] += 1
+                world.orders[task.key] += 1
                 await self.order(
                     f"retry {task.vm}",
                     partial(_retry, task=task),
                     partial(promises.noted, fact=Retried),
+                    refused=partial(world.take_back_order, task.key),
                 )
             else:
                 await self.order(
