@@ -141,6 +141,17 @@ def i30_a_hook_runs_once(runs: Mapping[tuple[str, str, str, str], int]) -> None:
         assert times <= 1, f"I30: {vm} ran {phase} of {step!r} {times} times for {event_id}"
 
 
+def i30_only_what_was_changed_is_put_back(
+    key: tuple[str, str, str, str], *, was_changed: bool
+) -> None:
+    assert was_changed, f"I30: {key} ran, and its step had never begun"
+
+
+def i30_what_was_changed_is_put_back(vm: str, event_id: str, *, is_put_back: bool) -> None:
+    """Also where the step has failed: it may have made half of its changes."""
+    assert is_put_back, f"I30: {vm} has not put back what it changed for {event_id}, which is over"
+
+
 def i30_no_approval_after_a_failed_hook(failed: set[tuple[str, str]], vm: str, event: str) -> None:
     assert (vm, event) not in failed, f"I30: {vm} approved {event}, and its hook had failed"
 

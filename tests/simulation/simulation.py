@@ -154,6 +154,9 @@ class _Month:
         """What all have had the time for, since the last fault."""
         world = self._world
         self._subscriber.check_calm()
+        for vm in self._vms.values():
+            if isinstance(vm, AgentVm):
+                vm.check_put_back()
         if quiet > laws.CARRIED_OUT_WITHIN:
             tasks = world.server.snapshot().tasks(TaskFilter(limit=1000))
             laws.i22_what_has_started_is_carried_out(world.ledger.oracle, tasks, world.server.now())

@@ -180,6 +180,22 @@ DEFECTS: Final = (
         breaks="I30: a hook that was running when the agent was killed is run again",
         tests=_BY,
     ),
+    Mutant(
+        name="untidy",
+        file="agent/plan.py",
+        old="    return outcome is not None and outcome.verdict is not Verdict.SKIPPED\n",
+        new="    return outcome is not None and outcome.verdict is Verdict.DONE\n",
+        breaks="I30: what a step has changed before it failed is not put back",
+        tests=_BY,
+    ),
+    Mutant(
+        name="overzealous",
+        file="agent/plan.py",
+        old="if turn.phase is Phase.UNDO and not _was_touched(progress, step):",
+        new="if turn.phase is Phase.UNDO and not step.has_undo:",
+        breaks="I30: what no step has changed is put back",
+        tests=_BY,
+    ),
 )
 
 

@@ -12,14 +12,14 @@ from typing_extensions import override
 from forewarned.agent.event_loop import EventLoop
 from forewarned.agent.event_worker import WorkerContext
 from forewarned.agent.hooks.ports import Call
-from forewarned.agent.journal import AnyFact, Journal, JournalError, advance
-from forewarned.agent.model import HookOutcome, Phase, Plan, Progress, Step, Verdict
+from forewarned.agent.journal import AnyFact, Began, Journal, JournalError, advance
+from forewarned.agent.model import HookOutcome, Phase, Plan, Progress, Step, Turn, Verdict
 from forewarned.agent.status.metrics import Counters
 from forewarned.client import Change, Contact, Document, ScheduledEventsError, UnavailableError
 from forewarned.client._changes import Knowledge, changes
 from forewarned.client._wire import read_document
 from forewarned.core.errors import RefusalError
-from forewarned.core.ids import EventId
+from forewarned.core.ids import EventId, same_name
 from tests.simulation import laws
 from tests.simulation.actors.vms import SimulatedVm
 from tests.simulation.network import NoAnswerError
@@ -27,6 +27,8 @@ from tests.simulation.processes import Process, current
 from tests.simulation.world import World
 from tests.stateful.documents import NEWEST
 
+_HOUR: Final = timedelta(hours=1)
+_CLOCKS_DIFFER: Final = timedelta(minutes=10)
 _PLAN: Final = Plan(
     rule="all",
     prepare=(
@@ -90,6 +92,9 @@ class FailingHook:
         key = (vm.name, call.sighting.event_id, str(call.phase), call.step)
         vm.runs.times[key] += 1
         laws.i30_a_hook_runs_once({key: vm.runs.times[key]})
+        if call.phase is Phase.UNDO:
+            began = vm.has_begun(call.sighting.event_id, Turn(Phase.PREPARE, call.step))
+            laws.i30_only_what_was_changed_is_put_back(key, was_changed=began)
         await asyncio.sleep(world.chance.choice([0.1, 5, 100]) * world.chance.random())
         if world.weather.rarely(0.15):
             if call.phase is Phase.PREPARE and call.step == "drain":
@@ -135,6 +140,31 @@ class AgentVm(SimulatedVm):
             self.process.kill()
             self.process = Process(self.name)
             self.start()
+
+    def has_begun(self, event_id: str, turn: Turn) -> bool:
+        return any(
+            isinstance(fact, Began) and fact.turn == turn and same_name(fact.event_id, event_id)
+            for fact in self._facts
+        )
+
+    def check_put_back(self) -> None:
+        """Once the agent has read that all events of its VM are over, and has had an hour."""
+        world, read_at = self.world, self.read_at
+        lives = world.ledger.oracle.lives.values()
+        ends = [life.ended_at for life in lives if self.name in life.event.resources]
+        # What another event needs prepared is not put back before that one is over.
+        if not self.is_up or read_at is None or None in ends:
+            return
+        last = max(filter(None, [*ends, world.lost_at]), default=None)
+        has_read = last is not None and last + _CLOCKS_DIFFER < read_at
+        if not has_read or world.true.now() - read_at < _HOUR:
+            return
+        undo, drain = Turn(Phase.UNDO, "drain"), Turn(Phase.PREPARE, "drain")
+        drained = [each for each in self._facts if isinstance(each, Began) and each.turn == drain]
+        for fact in drained:
+            laws.i30_what_was_changed_is_put_back(
+                self.name, fact.event_id, is_put_back=self.has_begun(fact.event_id, undo)
+            )
 
     async def _approve(self, event_id: str) -> None:
         laws.i30_no_approval_after_a_failed_hook(self.runs.failed, self.name, event_id)

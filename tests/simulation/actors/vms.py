@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime
 from typing import Any, Final
 
 from forewarned.core.errors import RefusalError, UnknownEventError
@@ -38,6 +39,8 @@ class SimulatedVm:
         self.boots = 1
         self._decided: set[str] = set()
         self._failures = 0
+        self.read_at: datetime | None = None
+        """When it was last given a document, since it was switched on."""
         self._connection: tuple[SimulatedNode, Connection] | None = None
         # One of a scope reads often enough to keep it active, and is late now and then.
         is_first = next(each for each in VMS if VMS[each].scope == self.scope_id) == name
@@ -49,6 +52,7 @@ class SimulatedVm:
     def restart(self, after: float) -> None:
         """The guest is gone at once, and comes back later."""
         self.process.kill()
+        self.read_at = None
         self.boots += 1
         self._connection = None
         self.process = Process(self.name)
@@ -130,6 +134,7 @@ class SimulatedVm:
             laws.i24_who_was_served_is_still(self.name, shown)
         if shown is not None:
             world.polls += 1
+            self.read_at = world.true.now()
             laws.i7_no_vm_sees_the_incarnation_fall(world.seen, self.name, shown)
             laws.i8_i10_what_a_vm_reads_was_committed(
                 world.ledger, self.scope_id, self.version, shown
