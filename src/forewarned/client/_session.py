@@ -13,7 +13,7 @@ from forewarned.client._models import Contact, Document
 from forewarned.client._protocol import EventsProtocol
 from forewarned.client._steps import Flow, Pause
 from forewarned.client._watch import WatchOptions, watch
-from forewarned.targets.urls import endpoint_url
+from forewarned.config.endpoints import endpoint_url
 
 if TYPE_CHECKING:
     import asyncio

@@ -5,9 +5,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_ENDPOINT: Final = re.compile(
-    r"https?://(?:[^/?#@\s\[\]]+|\[[0-9A-Fa-f:.]+\](?::\d+)?)(?:/[^?#\s]*)?"
-)
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -31,21 +28,6 @@ def check_url(url: str) -> None:
         valid = False
     if not valid:
         raise ValueError(f"{url!r} is not a URL that starts with http:// or https://")
-
-
-def endpoint_url(text: str) -> str:
-    """A URL, or HOST:PORT, as the URL that `/metadata/...` goes after; ValueError otherwise."""
-    url = text if "://" in text else f"http://{text}"
-    if not _ENDPOINT.fullmatch(url) or not _has_sane_port(url):
-        raise ValueError(f"{text!r} is not an endpoint: write it like http://127.0.0.1:8169")
-    return url.rstrip("/")
-
-
-def _has_sane_port(url: str) -> bool:
-    try:
-        return urlsplit(url).port != 0
-    except ValueError:
-        return False
 
 
 def check_header(name: str, value: str) -> None:

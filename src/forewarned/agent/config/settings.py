@@ -20,11 +20,12 @@ from msgspec import Meta
 from forewarned.agent.config.rules import Rule
 from forewarned.agent.hooks.kinds import KINDS, HookTable
 from forewarned.agent.model import Leader
+from forewarned.config.endpoints import endpoint_url
 from forewarned.config.mistakes import KeyPath, MistakesError, any_of, did_you_mean, shown
 from forewarned.config.tables import TableReader
 from forewarned.config.toml import TomlFile
 from forewarned.config.values import Address, LogFormat, LogLevel, or_off
-from forewarned.targets.urls import check_url, endpoint_url
+from forewarned.targets.urls import check_url
 
 ENDPOINT_VARIABLE: Final = "FOREWARNED_ENDPOINT"
 AUTO: Final = "auto"

@@ -16,7 +16,7 @@ from typing import Final
 from forewarned.client import _wire
 from forewarned.client._endpoint.leases import endpoint_in
 from forewarned.client._errors import EndpointNotFoundError
-from forewarned.targets.urls import endpoint_url
+from forewarned.config.endpoints import endpoint_url
 
 ENDPOINT_VARIABLE: Final = "FOREWARNED_ENDPOINT"
 STORED_VARIABLE: Final = "SCHEDULEDEVENTSIP"
