@@ -91,11 +91,12 @@ test-core: .venv/.dev ## run the core's tests, which must cover every branch of 
 test-tools: .venv/.dev ## test what the project is tested, measured and photographed with
 	$(PYTEST) tests/tools $(ARGS)
 
-test-all: ## run every test, the thorough ones and every hostile request too: an hour
+test-all: ## run every test, the thorough ones, every hostile request and the artefacts too: an hour
 	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova .venv-fuzz/.fuzz az lint test-core
 	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ELSEWHERE) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py
 	@$(MAKE) --no-print-directory bench-smoke
+	@$(MAKE) --no-print-directory test-packages ARGS=
 
 test-packages: .venv/.dev ## build what users install, and try each artefact alone, as they would
 	$(BIN)/pytest --durations=5 tests/artefacts $(ARGS)
