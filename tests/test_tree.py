@@ -35,6 +35,22 @@ MEASURES_REAL_TIME = {
     "storage/postgres/commits/session.py": "how soon a failed connection is tried again",
     "storage/sqlite/group_commit.py": "how long one commit may gather transactions",
 }
+# Who names stores, drivers or publishers without being the runtime, and what for.
+NAMES_ADAPTERS = {
+    "cli/actuators/commands.py": "an actuator on another machine",
+    "cli/actuators/process.py": "the same",
+    "cli/commands/store.py": "copies stores, and marks one as restored",
+    "cli/doctor/command.py": "examines a store",
+    "cli/doctor/stores.py": "the same",
+    "cli/doctor/tokens.py": "who may use a store's server",
+    "cli/fleet/platform_import.py": "lists the VMs of a hypervisor",
+    "cli/history/verification.py": "reads history from the store itself",
+    "cli/stores/backup.py": "backs a store up",
+    "cli/stores/ends.py": "opens the stores to copy",
+    "cli/stores/migration.py": "migrates a store",
+    "cli/stores/principal_places.py": "tokens while no server runs",
+    "scenarios/stages/emulator.py": "an emulator in memory",
+}
 VAGUE_NAMES = {"manager", "helper", "util", "common", "base", "data", "info", "handle"}
 PURE_STDLIB = {
     "__future__",
@@ -212,6 +228,21 @@ def test_only_storage_speaks_to_a_database() -> None:
     }
 
     assert speakers <= {"storage"}
+
+
+def test_the_runtime_chooses_adapters_and_those_who_need_one_without_it_are_listed() -> None:
+    """Errors of storage are no adapter: every command may tell them."""
+    adapters = ("storage", "actuators", "publishing")
+    naming = {
+        str(module.relative_to(SRC))
+        for module in modules("src")
+        if module.relative_to(SRC).parts[0] not in {*adapters, "runtime"}
+        for name in imports(module)
+        if name.startswith(tuple(f"forewarned.{each}" for each in adapters))
+        and name != "forewarned.storage.errors"
+    }
+
+    assert naming == NAMES_ADAPTERS.keys()
 
 
 def test_no_part_imports_what_another_keeps_to_itself() -> None:
