@@ -1,16 +1,19 @@
 """Wall clocks that are minutes off, on a node or on the database's host."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import requests
-from tests.cluster.incarnation_watch import addresses
+from tests.cluster.incarnation_watch import IncarnationWatch, addresses
 from tests.cluster.nodes import Node, fleet_of
 from tests.cluster.stored import due_in, started
+from tests.cluster.under_watch import LOAD, under_watch
 from tests.cluster.waiting import wait_until
 from tests.postgresql.fake_time import FakeTime
 from tests.postgresql.servers import PostgresServer, private_folder
@@ -29,10 +32,11 @@ class Clocked:
     node: Node
     node_clock: FakeTime
 
+    def under_watch(self) -> AbstractContextManager[IncarnationWatch]:
+        return under_watch([self.node], partial(self.server.ask, database=DATABASE), VMS)
+
     def schedule(self, vm: str) -> str:
         """An event that is due in 200 s by the database's clock, and that its VM has read."""
-        # Events of VMs that don't read their document start at once.
-        wait_until(lambda: requests.poll(self.node, address=VMS[vm]).status == 200)
         event_id: str = requests.schedule(self.node, vm).json["events"][0]["event_id"]
         due_in(self.server, DATABASE, event_id, 200)
         wait_until(lambda: event_id in str(requests.poll(self.node, address=VMS[vm]).json))
@@ -49,7 +53,7 @@ class Clocked:
 def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
     folder = tmp_path_factory.mktemp("clocks")
     fleet = folder / "fleet.toml"
-    fleet.write_text(fleet_of(VMS))
+    fleet.write_text(fleet_of({**VMS, **LOAD}))
     with private_folder() as servers:
         server_clock, node_clock = FakeTime(servers), FakeTime(folder)
         with PostgresServer(servers, environment=server_clock.environment) as server:
@@ -76,15 +80,18 @@ def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
 def test_a_node_whose_clock_is_set_wrong_starts_nothing_early_and_serves_on(
     clocked: Clocked, offset: timedelta, vm: str
 ) -> None:
-    """I1, I4: the database's clock counts, and the time that has passed here vouches for it."""
-    event_id = clocked.schedule(vm)
+    """I1, I4, I7, I14, I23: the database's clock counts, and the time that has passed here vouches
+    for it.
+    """
+    with clocked.under_watch():
+        event_id = clocked.schedule(vm)
 
-    clocked.node_clock.move(offset)
-    other = clocked.schedule(vm)
-    early = clocked.started(event_id)
-    # On a busy machine a node may be late by a second, and asks to come again.
-    wait_until(lambda: clocked.approve(other, vm) == 200)
-    clocked.node_clock.move(timedelta(0))
+        clocked.node_clock.move(offset)
+        other = clocked.schedule(vm)
+        early = clocked.started(event_id)
+        # On a busy machine a node may be late by a second, and asks to come again.
+        wait_until(lambda: clocked.approve(other, vm) == 200)
+        clocked.node_clock.move(timedelta(0))
 
     assert early == 0
     assert clocked.started(other) == 1
@@ -104,7 +111,10 @@ def test_a_node_that_starts_with_its_clock_behind_refuses_and_says_which_clocks_
         environment=clock.environment,
     )
 
-    with pytest.raises(AssertionError, match="the server did not start"):
+    with (
+        clocked.under_watch(),
+        pytest.raises(AssertionError, match="the server did not start"),
+    ):
         node.start()
 
     assert "s ahead of this machine's" in node.log
@@ -112,15 +122,18 @@ def test_a_node_that_starts_with_its_clock_behind_refuses_and_says_which_clocks_
 
 
 def test_a_database_whose_clock_jumps_ahead_starts_nothing_early(clocked: Clocked) -> None:
-    """I1, I4, I14: nodes see that it is far ahead of them, write nothing, and show what they have."""
-    event_id = clocked.schedule("vm-2")
+    """I1, I4, I7, I14, I23: nodes see that it is far ahead of them, write nothing, and show what
+    they have.
+    """
+    with clocked.under_watch():
+        event_id = clocked.schedule("vm-2")
 
-    clocked.server_clock.move(OFF)
-    wait_until(lambda: clocked.approve(event_id, "vm-2") == 503)
-    shown = requests.poll(clocked.node, address=VMS["vm-2"])
-    early = clocked.started(event_id)
-    clocked.server_clock.move(timedelta(0))
-    wait_until(lambda: clocked.approve(event_id, "vm-2") == 200)
+        clocked.server_clock.move(OFF)
+        wait_until(lambda: clocked.approve(event_id, "vm-2") == 503)
+        shown = requests.poll(clocked.node, address=VMS["vm-2"])
+        early = clocked.started(event_id)
+        clocked.server_clock.move(timedelta(0))
+        wait_until(lambda: clocked.approve(event_id, "vm-2") == 200)
 
     assert early == 0
     assert requests.events_of(shown) == [event_id]
