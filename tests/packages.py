@@ -25,6 +25,7 @@ PROGRAMS: Final = {
 }
 """What tests run, each with the package that brings it."""
 RARE_PROGRAMS: Final = {
+    "ipvsadm": "ipvsadm",
     "kubectl": "kubernetes-client",
     "lintian": "lintian",
     "mmdebstrap": "mmdebstrap",
