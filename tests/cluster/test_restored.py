@@ -1,23 +1,31 @@
 """The database is an older one than the nodes have shown: a backup was restored."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
+import psycopg
 import pytest
 
 from tests.cluster import requests
 from tests.cluster.incarnation_watch import IncarnationWatch, addresses
 from tests.cluster.nodes import Node, running_nodes, start_all, stop_all
+from tests.cluster.stored import due_in, started
+from tests.cluster.under_watch import LOAD, Load, polled, under_load
 from tests.cluster.waiting import wait_until
-from tests.postgresql.servers import PostgresServer, private_folder
+from tests.postgresql.servers import DURABLE, PostgresServer, private_folder
 
 DATABASE = "forewarned"
 VMS = addresses(10)
 NODES = ("a", "b")
+LOCK = "SELECT 1 FROM scopes WHERE id = 'vm/vm-1' FOR UPDATE"
+NOT_BEFORE = "SELECT not_before FROM events WHERE id = %s"
+STARTED_AT = "SELECT started_at FROM events WHERE id = %s"
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    with private_folder() as folder, PostgresServer(folder) as running:
+    with private_folder() as folder, PostgresServer(folder, settings=DURABLE) as running:
         running.ask(f"CREATE DATABASE {DATABASE}")
         yield running
 
@@ -25,7 +33,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="module")
 def _made(tmp_path_factory: pytest.TempPathFactory, server: PostgresServer) -> Iterator[list[Node]]:
     folder = tmp_path_factory.mktemp("nodes")
-    with running_nodes(folder, server.url(DATABASE), vms=VMS, names=NODES) as running:
+    with running_nodes(folder, server.url(DATABASE), vms={**VMS, **LOAD}, names=NODES) as running:
         yield list(running.values())
 
 
@@ -38,6 +46,21 @@ def nodes(_made: list[Node], server: PostgresServer) -> list[Node]:
     return _made
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backed:
+    """What a backup has, and what became of it later, which the backup knows nothing of."""
+
+    load: Load
+    due: str
+    """An event that started by time after the backup was taken."""
+    due_at: int
+    """Its NotBefore, in microseconds."""
+    approved: str
+    """An event that was approved and started after the backup was taken, minutes early."""
+    incarnation: int
+    """The last that VM 0 was shown, whose document was changed often."""
+
+
 @pytest.mark.parametrize(
     "are_down",
     [
@@ -48,66 +71,105 @@ def nodes(_made: list[Node], server: PostgresServer) -> list[Node]:
 def test_after_an_old_base_backup_incarnations_are_higher_than_ever(
     server: PostgresServer, nodes: list[Node], are_down: bool
 ) -> None:
-    """I1, I7, F17: it is the same server and timeline, and its log is shorter than it was."""
+    """I1, I5, I7, I14, I23, F17: it is the same server and timeline, and its log is shorter."""
     backup = server.folder / f"backup-{are_down}"
-    with IncarnationWatch(_places(nodes), VMS, interval=0.3) as watch:
-        watch.wait_for_rounds()
-        server.back_up(backup)
-        lost = _change_often(nodes, watch)
+    with polled(nodes, VMS) as watch:
+        backed = _backed_up(server, nodes, watch, lambda: server.back_up(backup))
 
         if are_down:
             stop_all(nodes)
         server.restore(backup)
         if are_down:
             start_all(nodes)
-        after = _settled(nodes, watch)
-
-    assert all(answer.json["Events"] == [] for answer in after)
-    assert all(answer.json["DocumentIncarnation"] > lost for answer in after)
+        _check(server, nodes, watch, backed)
 
 
 def test_after_an_old_dump_was_loaded_elsewhere_incarnations_are_higher_than_ever(
     server: PostgresServer, nodes: list[Node]
 ) -> None:
-    """I1, I7, F17: another server, whose transactions have numbers that mean nothing here."""
+    """I1, I5, I7, I14, I23, F17: another server, whose transactions have numbers that mean nothing
+    here.
+    """
     with (
         private_folder() as folder,
-        PostgresServer(folder) as other,
-        IncarnationWatch(_places(nodes), VMS, interval=0.3) as watch,
+        PostgresServer(folder, settings=DURABLE) as other,
+        polled(nodes, VMS) as watch,
     ):
-        watch.wait_for_rounds()
-        dump = server.run("pg_dump", f"--dbname={server.url(DATABASE)}")
-        lost = _change_often(nodes, watch)
+        dump = f"{server.folder}/dump.sql"
+        backed = _backed_up(
+            server,
+            nodes,
+            watch,
+            lambda: server.run("pg_dump", f"--dbname={server.url(DATABASE)}", f"--file={dump}"),
+        )
 
         stop_all(nodes)
         other.ask(f"CREATE DATABASE {DATABASE}")
-        (folder / "dump.sql").write_text(dump)
-        other.run("psql", "--quiet", f"--dbname={other.url(DATABASE)}", f"--file={folder}/dump.sql")
+        other.run("psql", "--quiet", f"--dbname={other.url(DATABASE)}", f"--file={dump}")
         for node in nodes:
             node.store = other.url(DATABASE)
         start_all(nodes)
-        after = _settled(nodes, watch)
-        stop_all(nodes)
-
-    assert all(answer.json["Events"] == [] for answer in after)
-    assert all(answer.json["DocumentIncarnation"] > lost for answer in after)
+        _check(other, nodes, watch, backed)
+    stop_all(nodes)
 
 
-def _places(nodes: list[Node]) -> dict[str, str]:
-    return {node.name: node.metadata for node in nodes}
-
-
-def _change_often(nodes: list[Node], watch: IncarnationWatch) -> int:
-    """Change the document of vm-0, let its VM see it, and return the last incarnation."""
+def _backed_up(
+    server: PostgresServer,
+    nodes: list[Node],
+    watch: IncarnationWatch,
+    back_up: Callable[[], object],
+) -> Backed:
+    with under_load(nodes, partial(server.ask, database=DATABASE)) as load:
+        due, approved = (_scheduled(nodes[0], vm) for vm in ("vm-1", "vm-2"))
+    due_in(server, DATABASE, due, 1)
+    with psycopg.connect(server.url(DATABASE)) as holding:
+        # So no node starts it before it is in the backup, however long that takes.
+        holding.execute(LOCK)
+        [(due_at,)] = server.ask(NOT_BEFORE, due, database=DATABASE)
+        back_up()
+        holding.rollback()
     for _ in range(5):
-        made = requests.schedule(nodes[0], "vm-0").json["events"][0]["event_id"]
-        requests.cancel(nodes[1], made)
-    requests.schedule(nodes[0], "vm-0")
+        requests.cancel(nodes[1], _scheduled(nodes[0], "vm-0"))
+    _scheduled(nodes[0], "vm-0")
+    answer = requests.approve_patiently(nodes[1], approved, address=VMS["vm-2"])
+    assert answer.status == 200
+    wait_until(lambda: started(server, DATABASE, due) == 1, within=20)
     watch.wait_for_rounds(2)
-    return watch.vms[0].seen[-1].incarnation
+    return Backed(
+        load=load,
+        due=due,
+        due_at=due_at,
+        approved=approved,
+        incarnation=watch.vms[0].seen[-1].incarnation,
+    )
 
 
-def _settled(nodes: list[Node], watch: IncarnationWatch) -> list[requests.Response]:
+def _check(
+    server: PostgresServer, nodes: list[Node], watch: IncarnationWatch, backed: Backed
+) -> None:
+    """Of a server that has the backup, and nothing of what came after it."""
     wait_until(lambda: all(requests.health(node).status == 200 for node in nodes))
-    watch.wait_for_rounds(2)
-    return [requests.poll(node, address=VMS["vm-0"]) for node in nodes]
+    late = wait_until(lambda: started(server, DATABASE, backed.due) == 1, within=20)
+    replace(backed.load, ask=partial(server.ask, database=DATABASE)).check()
+    with under_load(nodes, partial(server.ask, database=DATABASE)):
+        watch.wait_for_rounds(2)
+    shown = [requests.poll(node, address=VMS["vm-0"]) for node in nodes]
+    early = started(server, DATABASE, backed.approved)
+    again = requests.approve_patiently(nodes[0], backed.approved, address=VMS["vm-2"])
+
+    assert all(answer.json["Events"] == [] for answer in shown)
+    assert all(answer.json["DocumentIncarnation"] > backed.incarnation for answer in shown)
+    assert late < 15
+    [(started_at,)] = server.ask(STARTED_AT, backed.due, database=DATABASE)
+    assert started_at >= backed.due_at
+    assert started(server, DATABASE, backed.due) == 1
+    assert early == 0
+    assert again.status == 200
+    assert started(server, DATABASE, backed.approved) == 1
+    for event_id in (backed.due, backed.approved):
+        requests.complete(nodes[0], event_id)
+
+
+def _scheduled(node: Node, vm: str) -> str:
+    event_id: str = requests.schedule(node, vm).json["events"][0]["event_id"]
+    return event_id

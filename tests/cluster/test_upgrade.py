@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from forewarned.storage.postgres import migrate
 from tests.cluster import requests
-from tests.cluster.incarnation_watch import IncarnationWatch, addresses
-from tests.cluster.nodes import Node, PreloadedNode, fleet_of
+from tests.cluster.incarnation_watch import addresses
+from tests.cluster.nodes import Node, PreloadedNode, fleet_of, stop_all
+from tests.cluster.under_watch import LOAD, under_watch
 from tests.cluster.waiting import wait_until
+from tests.packages import give_up
 from tests.postgresql.databases import Database
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +29,12 @@ def _code_before(folder: Path) -> Path:
     # By its number: the file may have been renamed since.
     step = f"src/forewarned/storage/sql/postgres/{newest:04}_*.sql"
     [*_, added] = _git("log", "--diff-filter=A", "--format=%H", "--", step).split() or [""]
-    if not added or not _git("rev-parse", "--verify", "--quiet", f"{added}^"):
-        pytest.skip("the history of this checkout has no version before this one")
+    # A step that was not committed yet follows on what was.
+    before = f"{added}^" if added else "HEAD"
+    if not _git("rev-parse", "--verify", "--quiet", before):
+        give_up("the history of this checkout has no version before this one: fetch all of it")
     archive = folder / "before.tar"
-    _git("archive", f"--output={archive}", f"{added}^", "src")
+    _git("archive", f"--output={archive}", before, "src")
     subprocess.run(["tar", "-xf", str(archive), "-C", str(folder)], check=True)
     return folder / "src"
 
@@ -55,12 +57,12 @@ def _speaks(code: Path) -> int:
 def test_nodes_of_the_version_before_serve_on_while_this_one_takes_over(
     empty_database: Database, tmp_path: Path
 ) -> None:
-    """I7, I14, I23: what one version has scheduled or approved, the other shows."""
+    """I5, I7, I14, I23: what one version has scheduled or approved, the other shows."""
     code = _code_before(tmp_path)
     known = migrate.migrations()[-1].number
     assert _speaks(code) == known - 1
     fleet = tmp_path / "fleet.toml"
-    fleet.write_text(fleet_of(VMS))
+    fleet.write_text(fleet_of({**VMS, **LOAD}))
     old = Node(
         name="old",
         store=empty_database.url,
@@ -71,17 +73,20 @@ def test_nodes_of_the_version_before_serve_on_while_this_one_takes_over(
     new = PreloadedNode(
         name="new", store=empty_database.url, folder=tmp_path / "new", flags=("--workers=0",)
     )
-    where = {node.name: node.metadata for node in (old, new)}
+    upgraded = PreloadedNode(
+        name="old",
+        store=empty_database.url,
+        folder=old.folder,
+        flags=("--workers=0",),
+        metadata=old.metadata,
+        control=old.control,
+    )
     try:
         old.start()
-        with IncarnationWatch({"old": old.metadata}, VMS, interval=0.3) as watch:
-            watch.wait_for_rounds()
+        with under_watch([old, new], empty_database.ask, VMS) as watch:
             before = requests.schedule(old, "vm-0").json["events"][0]["event_id"]
             # It migrates the database while the old one serves.
             new.start()
-            watch.wait_for_rounds()
-        with IncarnationWatch(where, VMS, interval=0.3) as watch:
-            watch.wait_for_rounds()
             after = requests.schedule(new, "vm-0").json["events"][0]["event_id"]
             late = requests.schedule(old, "vm-1").json["events"][0]["event_id"]
             approved = requests.approve_patiently(new, before, address=VMS["vm-0"])
@@ -89,11 +94,15 @@ def test_nodes_of_the_version_before_serve_on_while_this_one_takes_over(
                 wait_until(lambda node=node: _shows(node, "vm-0", {before, after}))  # type: ignore[misc]
                 wait_until(lambda node=node: _shows(node, "vm-1", {late}))  # type: ignore[misc]
             watch.wait_for_rounds()
+            old.stop()
+            watch.wait_for_rounds()
+            upgraded.start()
+            wait_until(lambda: _shows(upgraded, "vm-0", {before, after}))
     finally:
-        old.stop()
-        new.stop()
+        stop_all([old, new, upgraded])
 
     assert approved.status == 200
+    assert watch.documents.keys() == {"old", "new"}
     assert empty_database.ask("SELECT schema, oldest_code FROM store") == [(known, known - 1)]
 
 

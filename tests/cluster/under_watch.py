@@ -26,8 +26,8 @@ _OWN_IDS: Final = f"{_IDS} WHERE scope_id LIKE 'vm/load-%'"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     traffic: Traffic
-    _ask: Ask
-    _others: frozenset[str]
+    ask: Ask
+    others: frozenset[str]
     """Ids of events that were there before."""
 
     def check(self) -> None:
@@ -37,8 +37,8 @@ class Load:
     # Any: rows of a query, as the ledger asks it.
     def _own(self, query: str) -> list[Any]:
         """Rows about events of this load. A test's own may have been changed by SQL."""
-        own = {event_id for (event_id,) in self._ask(_OWN_IDS)} - self._others
-        return [row for row in self._ask(query) if row[0] in own]
+        own = {event_id for (event_id,) in self.ask(_OWN_IDS)} - self.others
+        return [row for row in self.ask(query) if row[0] in own]
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def under_load(nodes: Sequence[Node], ask: Ask) -> Iterator[Load]:
     VMs must have been polling, as events of those that don't start at once.
     """
     others = frozenset(event_id for (event_id,) in ask(_IDS))
-    load = Load(traffic=Traffic(nodes, LOAD, threads=2), _ask=ask, _others=others)
+    load = Load(traffic=Traffic(nodes, LOAD, threads=2), ask=ask, others=others)
     with load.traffic.running() as traffic:
         traffic.wait_for(_CHANGES)
         yield load

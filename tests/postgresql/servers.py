@@ -40,6 +40,8 @@ _QUICK: Final = {
     "max_wal_size": "128MB",
     "log_line_prefix": "%m [%p] %a ",
 }
+DURABLE: Final = {"fsync": "on", "full_page_writes": "on"}
+"""As where a host can fail: for servers that a test kills, stops, restores or cuts off."""
 _ACCESS: Final = """
 # Roles that have to show a password are members of this one; a test makes both.
 host   all         +password_required  all          scram-sha-256

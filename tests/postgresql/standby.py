@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.postgresql.servers import PATIENCE, SUPERUSER, PostgresServer
+from tests.postgresql.servers import DURABLE, PATIENCE, SUPERUSER, PostgresServer
 
 _STREAMING: Final = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
 _SYNCHRONOUS: Final = f"{_STREAMING} AND sync_state = 'sync'"
 _HAS_ALL: Final = f"{_STREAMING} AND replay_lsn = pg_current_wal_lsn()"
-_SETTINGS: Final = {
+_SETTINGS: Final = DURABLE | {
     # A standby that was down for a while finds what it missed; there is no archive.
     "wal_keep_size": "256MB",
-    # As on a machine that could fail: a base backup copies files that are being written.
-    "full_page_writes": "on",
     # How long a primary goes on believing in a standby that has died.
     "wal_sender_timeout": "5s",
     "wal_receiver_timeout": "5s",
