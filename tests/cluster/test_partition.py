@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,11 @@ import pytest
 from tests.cluster import requests
 from tests.cluster.incarnation_watch import addresses
 from tests.cluster.nodes import Node, PreloadedNode, fleet_of
+from tests.cluster.under_watch import LOAD, under_watch
 from tests.cluster.waiting import wait_until
 from tests.end_to_end.namespaces import inside, within
 from tests.postgresql.partitions import NodeCable, partitions
-from tests.postgresql.servers import PostgresServer, private_folder
+from tests.postgresql.servers import DURABLE, PostgresServer, private_folder
 
 DATABASE = "forewarned"
 VMS = addresses(3)
@@ -29,13 +30,15 @@ pytestmark = [
 
 
 def test_a_node_that_is_cut_off_is_stale_and_then_catches_up(tmp_path: Path) -> None:
-    """I7, I14, I24."""
+    """I5, I7, I14, I23, I24."""
     fleet = tmp_path / "fleet.toml"
-    fleet.write_text(fleet_of(VMS))
+    fleet.write_text(fleet_of({**VMS, **LOAD}))
     with (
-        partitions(2) as made,
+        partitions(2, are_neighbours=True) as made,
         private_folder() as folder,
-        PostgresServer(folder, host="*", prefix=tuple(inside(made.server))) as server,
+        PostgresServer(
+            folder, host="*", prefix=tuple(inside(made.server)), settings=DURABLE
+        ) as server,
     ):
         server.ask(f"CREATE DATABASE {DATABASE}")
         cable, other_cable = made.nodes
@@ -49,35 +52,32 @@ def test_a_node_that_is_cut_off_is_stale_and_then_catches_up(tmp_path: Path) -> 
                 flags=("--workers=0", *flags),
             )
 
-        def at(cable: NodeCable, ask: Callable[[], requests.Response]) -> requests.Response:
-            return within(cable.namespace, ask)
-
         with (
             a_node(other_cable, "b", f"--fleet={fleet}") as other,
             a_node(cable, "a") as node,
         ):
+            # VMs and clients are where the nodes are, and threads where those are that start them.
+            within(cable.namespace, partial(_cut_and_mend, server, node, other, cable))
 
-            def polled(address: str = REGULAR) -> requests.Response:
-                return at(cable, lambda: requests.poll(node, address=address))
 
-            def approved() -> requests.Response:
-                return at(cable, lambda: requests.approve(node, event_id, address=REGULAR))
+def _cut_and_mend(server: PostgresServer, node: Node, other: Node, cable: NodeCable) -> None:
+    def polled(address: str = REGULAR) -> requests.Response:
+        return requests.poll(node, address=address)
 
-            polled()
-            made_event = at(other_cable, lambda: requests.schedule(other, "vm-0"))
-            event_id = made_event.json["events"][0]["event_id"]
-            wait_until(lambda: event_id in requests.events_of(polled()))
+    regulars = {name: at for name, at in VMS.items() if at != NEWCOMER}
+    with under_watch([node, other], partial(server.ask, database=DATABASE), regulars):
+        polled()
+        event_id = requests.schedule(other, "vm-0").json["events"][0]["event_id"]
+        wait_until(lambda: event_id in requests.events_of(polled()))
 
-            cable.cut()
-            wait_until(lambda: polled(NEWCOMER).status == 503, within=20)
-            stale, refused = polled(), approved()
-            elsewhere = at(
-                other_cable, lambda: requests.approve_patiently(other, event_id, address=REGULAR)
-            )
-            still = polled()
-            cable.mend()
-            wait_until(lambda: _status(polled()) == "Started", within=20)
-            healed = polled(NEWCOMER), approved()
+        cable.cut()
+        wait_until(lambda: polled(NEWCOMER).status == 503, within=20)
+        stale, refused = polled(), requests.approve(node, event_id, address=REGULAR)
+        elsewhere = requests.approve_patiently(other, event_id, address=REGULAR)
+        still = polled()
+        cable.mend()
+        wait_until(lambda: _status(polled()) == "Started", within=20)
+        healed = polled(NEWCOMER), requests.approve(node, event_id, address=REGULAR)
 
     assert requests.events_of(stale) == requests.events_of(still) == [event_id]
     assert _status(still) == "Scheduled"

@@ -39,7 +39,8 @@ class Partitions:
 
 
 @contextlib.contextmanager
-def partitions(nodes: int) -> Iterator[Partitions]:
+def partitions(nodes: int, *, are_neighbours: bool = False) -> Iterator[Partitions]:
+    """Neighbours share a namespace, so that one VM reaches them all; each has its own cable."""
     # Names of their own, so that two runs of the tests don't meet.
     mark = f"fw{os.getpid()}"
     server = f"{mark}-pg"
@@ -47,12 +48,14 @@ def partitions(nodes: int) -> Iterator[Partitions]:
         _add(stack, server)
         cables = []
         for number in range(nodes):
-            name, end = f"{mark}-node{number}", f"node{number}"
-            _add(stack, name)
-            peer = ("peer", "name", "pg", "netns", name)
+            name, end = f"{mark}-node{0 if are_neighbours else number}", f"node{number}"
+            if not (are_neighbours and number):
+                _add(stack, name)
+            plug = f"pg{number}"
+            peer = ("peer", "name", plug, "netns", name)
             ip("-n", server, "link", "add", end, "type", "veth", *peer)
             _give(server, end, f"10.78.{number}.1/24")
-            _give(name, "pg", f"10.78.{number}.2/24")
+            _give(name, plug, f"10.78.{number}.2/24")
             cables.append(
                 NodeCable(
                     namespace=name,
