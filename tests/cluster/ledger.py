@@ -3,43 +3,73 @@
 The store is asked itself, by SQL. A node could remember what the store has lost.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.cluster.operations import Kind, Operation, Outcome
+from tests.cluster.operations import Kind, Operation, Outcome, monotonic_of
 
 # Any: rows of a query. Each caller knows what they hold.
 Ask = Callable[[str], list[Any]]
 
-_EVENTS: Final = "SELECT id, status, approved_at IS NOT NULL, start_cause FROM events"
-_HISTORY: Final = "SELECT event_id, action FROM history WHERE event_id IS NOT NULL ORDER BY id"
+# One statement, so one snapshot: an event may fall due while it is asked.
+_EVENTS: Final = """
+    SELECT id, status, description, approved_at IS NOT NULL, start_cause, not_before, started_at,
+           ARRAY(SELECT action::text FROM history WHERE event_id = events.id ORDER BY history.id)
+    FROM events
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvent:
+    """Instants are on the monotonic clock."""
+
     id: str
     status: str
+    description: str
     is_approved: bool
     start_cause: str | None
+    not_before: float | None
+    """None once it has started."""
+    started_at: float | None
+    """By the clock of the store, in the transaction that started it."""
     actions: tuple[str, ...]
     """What has happened to it, oldest first: one word a transition."""
+    read_at: float
+    """The store was asked then."""
 
 
 def stored_events(ask: Ask) -> dict[str, StoredEvent]:
-    actions: dict[str, list[str]] = {}
-    for event_id, action in ask(_HISTORY):
-        actions.setdefault(event_id, []).append(action)
+    read_at = time.monotonic()
+    rows = ask(_EVENTS)
     return {
         event_id: StoredEvent(
             id=event_id,
             status=status,
+            description=description,
             is_approved=is_approved,
             start_cause=start_cause,
-            actions=tuple(actions.get(event_id, ())),
+            not_before=_instant(not_before),
+            started_at=_instant(started_at),
+            actions=tuple(actions),
+            read_at=read_at,
         )
-        for event_id, status, is_approved, start_cause in ask(_EVENTS)
+        for (
+            event_id,
+            status,
+            description,
+            is_approved,
+            start_cause,
+            not_before,
+            started_at,
+            actions,
+        ) in rows
     }
+
+
+def _instant(microseconds: int | None) -> float | None:
+    return None if microseconds is None else monotonic_of(microseconds / 1_000_000)
 
 
 def lost(operations: Iterable[Operation], events: Mapping[str, StoredEvent]) -> list[Operation]:
@@ -69,3 +99,5 @@ def _is_kept(kind: Kind, event: StoredEvent | None) -> bool:
             return event.status != "Scheduled" or event.is_approved
         case Kind.CANCEL:
             return "canceled" in event.actions
+        case Kind.START:
+            return "started" in event.actions

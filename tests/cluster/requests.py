@@ -23,8 +23,18 @@ class Response:
     """Whatever it is; each test says what it expects. None if it is no JSON."""
 
 
-def schedule(node: Node, vm: str) -> Response:
-    return _ask(node.control, "POST", "/v1/events", {"type": "Freeze", "resources": [vm]})
+def schedule(
+    node: Node, vm: str, *, event_type: str = "Freeze", description: str | None = None
+) -> Response:
+    body: dict[str, object] = {"type": event_type, "resources": [vm]}
+    if description is not None:
+        body["description"] = description
+    return _ask(node.control, "POST", "/v1/events", body)
+
+
+def show(node: Node, event_id: str) -> Response:
+    """The event as the store has it: the node's own copy is not asked."""
+    return _ask(node.control, "GET", f"/v1/events/{event_id}")
 
 
 def cancel(node: Node, event_id: str) -> Response:

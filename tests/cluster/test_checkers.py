@@ -5,6 +5,7 @@ import itertools
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -13,9 +14,13 @@ from typing_extensions import override
 from tests.cluster.history_checker import check_history, contradictions
 from tests.cluster.incarnation_watch import IncarnationWatch, addresses
 from tests.cluster.ledger import StoredEvent, check_ledger
-from tests.cluster.operations import Kind, Operation, Outcome, Recorder
+from tests.cluster.operations import Kind, Operation, Outcome, Recorder, Sighting
+from tests.cluster.starts import start_of
 
 A: Final = "0A"
+B: Final = "0B"
+MARK: Final = "traffic/1"
+NOT_BEFORE: Final = 30.0
 
 
 def an_operation(
@@ -24,21 +29,53 @@ def an_operation(
     return Operation(kind=kind, event_id=A, outcome=outcome, begun_at=begun, ended_at=ended)
 
 
-SCHEDULED: Final = an_operation(Kind.SCHEDULE, begun=-2, ended=-1)
+def a_schedule(
+    outcome: Outcome = Outcome.DONE, *, event_id: str = A, mark: str = MARK
+) -> Operation:
+    return Operation(
+        kind=Kind.SCHEDULE,
+        event_id=event_id if outcome is Outcome.DONE else "",
+        outcome=outcome,
+        begun_at=-2,
+        ended_at=-1,
+        mark=mark,
+        not_before=NOT_BEFORE,
+    )
 
 
-def a_stored(status: str, *actions: str, cause: str | None = None) -> dict[str, StoredEvent]:
+SCHEDULED: Final = a_schedule()
+UNANSWERED: Final = a_schedule(Outcome.UNKNOWN)
+
+
+def a_stored(
+    status: str,
+    *actions: str,
+    cause: str | None = None,
+    event_id: str = A,
+    mark: str = MARK,
+    started_at: float | None = None,
+    read_at: float = 20,
+) -> dict[str, StoredEvent]:
     event = StoredEvent(
-        id=A,
+        id=event_id,
         status=status,
+        description=mark,
         is_approved="approved" in actions,
         start_cause=cause or ("approved" if "started" in actions else None),
+        not_before=NOT_BEFORE if status == "Scheduled" else None,
+        started_at=started_at,
         actions=("scheduled", *actions),
+        read_at=read_at,
     )
-    return {A: event}
+    return {event_id: event}
+
+
+def a_sighting(status: str, *, at: float) -> Sighting:
+    return Sighting(event_id=A, status=status, asked_at=at, answered_at=at + 0.5)
 
 
 STARTED: Final = a_stored("Started", "approved", "started")
+TIMED: Final = a_stored("Started", "started", cause="not_before")
 CANCELED: Final = a_stored("Canceled", "canceled")
 OPEN: Final = a_stored("Scheduled")
 
@@ -100,9 +137,8 @@ def test_the_history_checker_finds_a_doubled_cancel() -> None:
 
 def test_the_history_checker_finds_a_start_that_no_one_asked_for() -> None:
     assert contradictions([SCHEDULED], STARTED)
-    assert contradictions([], STARTED)
-    assert not contradictions([], OPEN)
-    assert not contradictions([SCHEDULED], a_stored("Started", "started", cause="not_before"))
+    assert contradictions([SCHEDULED], a_stored("Started", "started", cause="inactive"))
+    assert not contradictions([SCHEDULED], TIMED)
 
 
 def test_the_history_checker_finds_an_approval_that_came_true_before_it_was_asked_for() -> None:
@@ -145,6 +181,191 @@ def test_an_operation_without_an_answer_is_recorded_as_unknown() -> None:
     assert done is Outcome.DONE
     assert recorder.done(Kind.APPROVE) == {A}
     assert recorder.done(Kind.CANCEL) == set()
+
+
+# --- the history: schedules -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_", [SCHEDULED, UNANSWERED], ids=["answered", "unanswered"])
+def test_the_history_checker_finds_a_request_that_made_two_events(request_: Operation) -> None:
+    """I23: none is applied twice."""
+    two = OPEN | a_stored("Scheduled", event_id=B)
+
+    found = contradictions([request_], two)
+
+    assert any("made 2 events: 0A, 0B" in line for line in found), found
+    assert not contradictions([request_], OPEN)
+
+
+def test_the_history_checker_finds_a_lost_schedule() -> None:
+    """I14, I23. Neither has one that another request made been made by this one."""
+    of_another = a_stored("Scheduled", event_id=B, mark="traffic/2")
+
+    for store in ({}, of_another):
+        found = contradictions([SCHEDULED, a_schedule(Outcome.UNKNOWN, mark="traffic/2")], store)
+
+        assert any("made 0 events: it is lost" in line for line in found), found
+
+
+def test_the_history_checker_finds_an_answer_that_names_another_event() -> None:
+    assert contradictions([a_schedule(event_id=B)], OPEN)
+
+
+def test_a_schedule_without_an_answer_made_one_event_or_none() -> None:
+    assert not contradictions([UNANSWERED], {})
+    assert not contradictions([UNANSWERED], OPEN)
+    assert not contradictions([UNANSWERED], TIMED)
+
+
+def test_the_history_checker_finds_what_a_refused_request_made() -> None:
+    assert contradictions([a_schedule(Outcome.REFUSED)], OPEN)
+    assert not contradictions([a_schedule(Outcome.REFUSED)], {})
+
+
+def test_the_history_checker_finds_an_event_that_no_one_asked_for() -> None:
+    assert contradictions([], OPEN)[0] == "no one asked for 0A, marked 'traffic/1'"
+
+
+# --- the history: starts --------------------------------------------------------------------------
+
+
+def test_the_history_checker_finds_a_lost_start_by_approval() -> None:
+    """The approval is durable, and the start that it brings is not."""
+    waiting = a_stored("Scheduled", "approved")
+
+    assert contradictions([SCHEDULED, an_operation(Kind.APPROVE)], waiting) == [
+        "event 0A is approved, and has not started"
+    ]
+
+
+def test_the_history_checker_finds_a_lost_start_by_time() -> None:
+    """I20."""
+    overdue = a_stored("Scheduled", read_at=NOT_BEFORE + 5.5)
+    soon = a_stored("Scheduled", read_at=NOT_BEFORE + 4.5)
+
+    assert contradictions([SCHEDULED], overdue) == [
+        "event 0A has not started, 5.500 s after its NotBefore"
+    ]
+    assert not contradictions([SCHEDULED], soon)
+
+
+@pytest.mark.parametrize(
+    "store", [{}, OPEN, CANCELED], ids=["no event", "a scheduled one", "a canceled one"]
+)
+def test_the_history_checker_finds_a_start_that_was_seen_and_lost(
+    store: dict[str, StoredEvent],
+) -> None:
+    """I14, I18. A failover forgot it."""
+    asked = [SCHEDULED, an_operation(Kind.APPROVE, Outcome.UNKNOWN)]
+    seen = [a_sighting("Started", at=2)]
+
+    found = contradictions(asked, store, seen)
+
+    assert any("no order explains event 0A" in line for line in found), found
+    assert not contradictions(asked, STARTED, seen)
+
+
+def test_the_history_checker_finds_a_start_without_a_record() -> None:
+    """I29."""
+    assert contradictions([SCHEDULED, an_operation(Kind.APPROVE)], a_stored("Started", "approved"))
+
+
+def test_the_history_checker_finds_an_event_that_started_again() -> None:
+    """I5, I18: it was seen Scheduled between two starts, of which the store has one."""
+    asked = [SCHEDULED, an_operation(Kind.APPROVE, Outcome.UNKNOWN)]
+    once = [a_sighting("Scheduled", at=2), a_sighting("Started", at=4)]
+
+    found = contradictions(asked, STARTED, [a_sighting("Started", at=1), *once])
+
+    assert any("0A seen Scheduled" in line for line in found), found
+    assert not contradictions(asked, STARTED, once)
+
+
+@pytest.mark.parametrize("schedule", [SCHEDULED, UNANSWERED], ids=["answered", "unanswered"])
+def test_the_history_checker_finds_a_start_before_not_before(schedule: Operation) -> None:
+    """I1: by what an operator saw, and by the store's own clock."""
+    early = a_stored("Started", "started", cause="not_before", started_at=NOT_BEFORE - 1)
+
+    by_sight = contradictions([schedule], TIMED, [a_sighting("Started", at=NOT_BEFORE - 1)])
+    by_record = contradictions([schedule], early)
+
+    assert by_sight[0] == "event 0A started (not_before), 0.500 s early"
+    assert by_record == ["event 0A started (not_before), 1.000 s early"]
+    assert not contradictions([schedule], TIMED, [a_sighting("Started", at=NOT_BEFORE)])
+
+
+def test_the_history_checker_finds_a_start_before_its_approval_began() -> None:
+    """I1."""
+    asked = [SCHEDULED, an_operation(Kind.APPROVE, begun=5, ended=6)]
+    early = a_stored("Started", "approved", "started", started_at=4)
+
+    by_sight = contradictions(asked, STARTED, [a_sighting("Started", at=3)])
+    by_record = contradictions(asked, early)
+
+    assert by_sight[0] == "event 0A started (approved), 1.500 s early"
+    assert by_record == ["event 0A started (approved), 1.000 s early"]
+    assert not contradictions(asked, STARTED, [a_sighting("Started", at=5)])
+
+
+def test_the_history_checker_finds_that_a_refused_approval_started_an_event() -> None:
+    refused = an_operation(Kind.APPROVE, Outcome.REFUSED)
+
+    found = contradictions([SCHEDULED, refused], STARTED)
+
+    assert found[0] == "event 0A started (approved), and no one asked for that"
+
+
+@pytest.mark.parametrize("store", [TIMED, CANCELED], ids=["it stays started", "it is canceled"])
+def test_the_history_checker_finds_a_cancel_after_a_start_that_was_seen(
+    store: dict[str, StoredEvent],
+) -> None:
+    """I18. Both are confirmed: the start by a look at the event, the cancel by its answer."""
+    seen = [a_sighting("Started", at=NOT_BEFORE + 1)]
+    cancel = an_operation(Kind.CANCEL, begun=NOT_BEFORE + 2, ended=NOT_BEFORE + 3)
+    refused = replace(cancel, outcome=Outcome.REFUSED)
+
+    found = contradictions([SCHEDULED, cancel], store, seen)
+
+    assert any("no order explains event 0A" in line for line in found), found
+    assert not contradictions([SCHEDULED, refused], TIMED, seen)
+
+
+def test_the_history_checker_finds_a_cancel_after_an_approval_that_both_were_confirmed() -> None:
+    approve = an_operation(Kind.APPROVE)
+    cancel = an_operation(Kind.CANCEL, begun=2, ended=3)
+
+    for store in (STARTED, CANCELED, a_stored("Canceled", "approved", "started", "canceled")):
+        assert contradictions([SCHEDULED, approve, cancel], store)
+
+
+def test_the_history_checker_finds_a_cancel_that_was_refused_before_the_start_by_time() -> None:
+    """Nothing but a start can have been in its way, and that came later."""
+    refused = an_operation(Kind.CANCEL, Outcome.REFUSED, begun=5, ended=6)
+    at_the_instant = replace(refused, begun_at=NOT_BEFORE - 0.5, ended_at=NOT_BEFORE + 0.5)
+    still_scheduled = a_sighting("Scheduled", at=NOT_BEFORE + 1)
+
+    assert contradictions([SCHEDULED, refused], TIMED)
+    assert not contradictions([SCHEDULED, at_the_instant], TIMED)
+    assert contradictions([SCHEDULED, at_the_instant], TIMED, [still_scheduled])
+
+
+def test_a_start_lies_between_the_last_look_before_it_and_the_first_after() -> None:
+    looks = [a_sighting("Scheduled", at=at) for at in (28, 31)]
+    looks += [a_sighting("Started", at=at) for at in (32, 33)]
+
+    start = start_of(A, [SCHEDULED], looks, TIMED[A])
+
+    assert start is not None
+    assert (start.kind, start.begun_at, start.ended_at) == (Kind.START, 31, 32.5)
+
+
+def test_an_approval_in_the_instant_of_not_before_is_explained() -> None:
+    """F12. The event was due when it was approved, so it started by time."""
+    approve = an_operation(Kind.APPROVE, begun=NOT_BEFORE, ended=NOT_BEFORE + 1)
+    approved = a_stored("Started", "approved", "started", cause="not_before")
+
+    assert not contradictions([SCHEDULED, approve], approved)
+    assert not contradictions([SCHEDULED, approve], TIMED)
 
 
 # --- the watch ------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ def test_a_crowd_loses_nothing_while_nodes_die_and_the_database_fails_over(
                         if time.monotonic() > end:
                             break
                         pair.rejoin()
+                    traffic.wait_for_timed_starts(2)
                 watch.wait_for_rounds()
                 assert all(vm.seen[-1].incarnation > before for vm in watch.vms)
 
