@@ -93,6 +93,7 @@ class SimulatedNode:
             conditions=self.conditions,
             rank=lambda: around.rank(self.name),
             monotonic_ns=around.true.monotonic_ns,
+            failed=around.violated,
         )
         self._barrier = Barrier(around.weather.balancing, now=around.true.monotonic_ns)
         self.delivery = NodeDelivery(self._barrier)

@@ -40,6 +40,10 @@ _SETTLING: Final = 5.0
 """Seconds until an outcome is given up as unknown."""
 
 
+def _disregard(error: BaseException) -> None:
+    """Its caller hears of it."""
+
+
 class SimulatedStore:
     def __init__(
         self,
@@ -49,8 +53,10 @@ class SimulatedStore:
         conditions: Conditions | None = None,
         rank: Callable[[], int] = int,
         monotonic_ns: Callable[[], int] = int,
+        failed: Callable[[BaseException], None] = _disregard,
     ) -> None:
         self.node = node
+        self._failed = failed
         self.is_dead = False
         self._server = server
         self._conditions = conditions or Calm()
@@ -109,7 +115,7 @@ class SimulatedStore:
         task = asyncio.create_task(self._carry_out(function, touching, tell))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        task.add_done_callback(look_at_error)
+        task.add_done_callback(self._look_at_error)
         done, _ = await asyncio.wait([task], timeout=_PATIENCE)
         if not done:
             raise UnknownOutcomeError
@@ -193,6 +199,12 @@ class SimulatedStore:
             return ran.result, commit
         raise StoreUnavailableError(f"a change failed {_TRIES} times: try again")
 
+    def _look_at_error(self, task: "asyncio.Task[Any]") -> None:
+        """Its caller may be gone: then no one else would. A refusal is none, and the rest is a defect."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, RefusalError | StoreUnavailableError):
+            self._failed(error)
+
     async def _settle(self, ran: Ran[T]) -> None:
         """Ask the server what became of the commit. Raises UnknownOutcomeError."""
         left = _SETTLING
@@ -235,10 +247,3 @@ class _NoReadiness:
 
 def _refuse(*asked: object) -> NoReturn:
     raise NotImplementedError(asked)
-
-
-def look_at_error(task: "asyncio.Task[Any]") -> None:
-    """Its caller may be gone: then no one else would. A refusal is none, and the rest is a defect."""
-    error = None if task.cancelled() else task.exception()
-    if error is not None and not isinstance(error, RefusalError | StoreUnavailableError):
-        task.get_loop().call_exception_handler({"message": "a change failed", "exception": error})
