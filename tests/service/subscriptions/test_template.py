@@ -48,6 +48,32 @@ ENDLESS = [
     "{{ 2 ** 2 ** 40 }}",
     "{{ '%1000000000d' % 1 }}",
     "{{ actor | center(1000000000) }}",
+    "{{ 1 | round(3000000, 'floor') }}",
+    "{{ 1 | round(-3000000, 'ceil') }}",
+    "{{ vms | length | round(3000000) }}",
+    "{{ 1e400 | round }}",
+    "{{ '" + "f" * 8000 + "' | int(base=16) }}",
+    "{{ '" + "9" * 200 + "' | float }}",
+    "{{ " + "9" * 5000 + " }}",
+    "{{ (0x" + "f" * 8000 + " + vms | length) // 0xfff }}",
+    "{{ 18446744073709551616 }}",
+    "{{ status | trim('" + "".join(map(chr, range(0x100, 0x200))) + "') }}",
+    "{{ vms | sort(attribute='" + "0," * 4000 + "0') | join }}",
+    "{{ vms | unique(attribute='" + "0." * 4000 + "0') | join }}",
+    "{% for a in [actor] %}{% for b in [" + "~".join("a" * 4000) + "] %}"
+    "{{ (" + "~".join("b" * 3000) + ") | length }}{% endfor %}{% endfor %}",
+    "{% for a in ['"
+    + "x" * 4000
+    + "'] %}{{ ("
+    + "+".join("a" * 4000)
+    + ") | length }}{% endfor %}",
+    "{% for a in ['"
+    + "x" * 4000
+    + "'] %}{{ ["
+    + ",".join("a" * 4000)
+    + "] | length }}{% endfor %}",
+    "{% for a in [[" + "actor," * 800 + "]] %}{% for b in [[" + ",".join("a" * 900) + "]] %}"
+    "{{ [" + ",".join("b" * 900) + "] | string | length }}{% endfor %}{% endfor %}",
     "{{ vms | join(actor" + " | replace('', 'xxxxxxxxxxxxxxxx')" * 8 + ") }}",
     "{% for a in vms %}{% for b in vms %}{% for c in vms %}{% endfor %}{% endfor %}{% endfor %}",
     "{{ " + "(" * 400 + "1" + ")" * 400 + " }}",
@@ -93,6 +119,57 @@ def test_loops_that_do_too_much_work_end() -> None:
 
     with pytest.raises(BadTemplateError, match=r"line 1: .* its loops run too long"):
         template.render(message)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "{% if 'y' in event.description %}{% endif %}",
+        "{% if event.description < event.description[1:] %}{% endif %}",
+        "{% if event.description is in(event.description) %}{% endif %}",
+        "{% if event.description[1:] %}{% endif %}",
+        "{{ event.description | trim | length }}",
+        "{{ (event.description ~ actor) | first }}",
+        "{{ (event.description + actor) | first }}",
+    ],
+)
+def test_what_a_loop_does_with_long_texts_is_work(step: str) -> None:
+    """S15: however little it writes."""
+    template = TextTemplate(f"{{% for a in event.description %}}{step}{{% endfor %}}")
+    message = a_message(event=an_event(description="x" * (LONGEST_TEXT // 2)))
+
+    with pytest.raises(BadTemplateError, match="it does too much work"):
+        template.render(message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% for a in event.resources %}{% if a in vms %}{{ a }},{% endif %}{% endfor %}",
+        "{% for a in vms %}{{ vms | length }}{{ vms | first }}{% endfor %}",
+        "{% for a in vms | sort + ['x'] %}{{ a ~ '/' ~ loop.length }}{% endfor %}",
+        "{% for a, b in [['VMs', vms], ['Cause', cause]] %}{{ a }}: {{ b | string }}{% endfor %}",
+    ],
+)
+def test_what_a_template_says_of_a_thousand_vms_is_not_too_much_work(text: str) -> None:
+    names = [f"vm-{at:04}" for at in range(1000)]
+    message = a_message(event=an_event(resources=names), vms=names)
+
+    assert "vm-0000" in TextTemplate(text).render(message)
+
+
+def test_filters_with_limits_of_their_own_are_those_of_jinja2() -> None:
+    template = TextTemplate(
+        "{{ 42.55 | round }} {{ 42.55 | round(1, 'floor') }} {{ 1250 | round(-2, 'ceil') }}"
+        " {{ '0x1f' | int(base=16) }} {{ '4.7' | int }} {{ 'x' | int(7) }} {{ '1.5' | float }}"
+        " {{ '--x--' | trim('-') }} {{ ['b', 'A', 'a'] | sort | join }}"
+        " {{ ['b', 'A', 'a'] | sort(true, true) | join }} {{ ['b', 'B', 'a'] | unique | join }}"
+        " {{ ['b', 'B'] | unique(case_sensitive=true) | length }}"
+    )
+
+    made = template.render(a_message())
+
+    assert made == "43.0 42.5 1300.0 31 4 7 1.5 x Aab baA ba 2"
 
 
 def test_every_vm_of_a_large_scope_has_a_place_in_a_text() -> None:

@@ -7,73 +7,53 @@ ends: its length, its nesting and each text it makes on the way have limits, and
 which is counted rather than timed: what fails for a message fails at every attempt.
 """
 
-import json
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial, wraps
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
 from jinja2.exceptions import SecurityError
-from jinja2.runtime import LoopContext, Undefined
+from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 from typing_extensions import override
 
 from forewarned.service.subscriptions.content import content, samples
 from forewarned.service.subscriptions.errors import BadTemplateError
 from forewarned.service.subscriptions.model import Message
+from forewarned.service.subscriptions.template_filters import (
+    FILTER_NAMES,
+    LONGEST_TEXT,
+    TEST_NAMES,
+    LimitError,
+    Spend,
+    concatenated,
+    each_counted,
+    filters,
+    looked_at,
+    made_list,
+    refuse_long_sum,
+    refuse_longer,
+    tests,
+)
+
+__all__ = ["LONGEST_TEMPLATE", "LONGEST_TEXT", "TextTemplate"]
 
 LONGEST_TEMPLATE: Final = 16 * 1024
-LONGEST_TEXT: Final = 64 * 1024
-"""Of what is made of it, and of each text on the way."""
 _MOST_WORK: Final = 1_000_000
 """Parts of the template that are looked at, and characters they make: a tenth of a second."""
+# Filters that no template can name. All that is looped over passes the first, and what Jinja2 does
+# with other values the others.
 _COUNTED: Final = "each counted"
-"""A filter that no template can name: all that is looped over passes it."""
+_CONCATENATED: Final = "all concatenated"
+_MADE: Final = "made list"
+_LOOKED_AT: Final = "looked at"
+_LARGEST_INTEGER: Final = 2**64
 _DEEPEST: Final = 50
 _DEEPEST_LOOP: Final = 2
 _FILE: Final = "<template>"
-_FILTERS: Final = [
-    "capitalize",
-    "default",
-    "d",
-    "first",
-    "float",
-    "int",
-    "last",
-    "length",
-    "lower",
-    "round",
-    "sort",
-    "string",
-    "title",
-    "trim",
-    "truncate",
-    "unique",
-    "upper",
-    "urlencode",
-]
-_TESTS: Final = [
-    "defined",
-    "undefined",
-    "none",
-    "eq",
-    "equalto",
-    "ne",
-    "ge",
-    "gt",
-    "le",
-    "lt",
-    "in",
-    "string",
-    "number",
-    "boolean",
-    "true",
-    "false",
-    "sequence",
-    "mapping",
-]
 _LOOP: Final = frozenset({"index", "index0", "first", "last", "length", "revindex", "revindex0"})
 # No Call, so nothing runs but filters and tests; no Mul, Pow and Mod, which make long texts of
 # short ones; no Assign and With, which do the same in a row.
@@ -134,9 +114,10 @@ class TextTemplate:
         self._one_at_a_time = threading.Lock()
         environment = _Environment(self._spend)
         try:
-            tree = environment.parse(text, filename=_FILE)
+            tree = _parsed(environment, text)
             _refuse_unfit(tree)
             _count_iterations(tree)
+            _Limiting().visit(tree)
             self._template = environment.from_string(tree)
         except TemplateSyntaxError as error:
             raise BadTemplateError(
@@ -161,7 +142,7 @@ class TextTemplate:
                 self._spend(1 + len(part))
                 made.append(part)
                 length += len(part)
-                _refuse_longer(length)
+                refuse_longer(length)
             text = "".join(made)
             # It is sent as UTF-8, which does not have all that a literal can say.
             text.encode()
@@ -174,23 +155,24 @@ class TextTemplate:
     def _spend(self, work: int) -> None:
         self._left -= work
         if self._left < 0:
-            raise _LimitError("it does too much work: its loops run too long")
-
-
-class _LimitError(TemplateError):
-    pass
+            raise LimitError("it does too much work: its loops run too long")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    def __init__(self, spend: Callable[[int], None]) -> None:
+    intercepted_binops = frozenset({"+"})
+
+    def __init__(self, spend: Spend) -> None:
         super().__init__(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
         self.globals.clear()
-        every = self.filters
-        self.filters = {name: _checked(every[name], spend) for name in _FILTERS}
-        for name, own in _OWN_FILTERS.items():
-            self.filters[name] = _checked(own, spend)
-        self.filters[_COUNTED] = partial(_each_counted, spend)
-        self.tests = {name: self.tests[name] for name in _TESTS}
+        self._spend = spend
+        self.filters = {
+            **filters(spend),
+            _COUNTED: partial(each_counted, spend),
+            _CONCATENATED: partial(concatenated, spend),
+            _MADE: partial(made_list, spend),
+            _LOOKED_AT: partial(looked_at, spend),
+        }
+        self.tests = tests(spend)  # type: ignore[assignment]  # typed as functions of any kind
 
     # Any: values of a template.
     @override
@@ -211,60 +193,55 @@ class _Environment(ImmutableSandboxedEnvironment):
                 raise SecurityError(f"there is no {argument!r} in a text or a list") from None
             return self.undefined(obj=obj, name=argument)
 
-
-def _refuse_longer(length: int) -> None:
-    if length > LONGEST_TEXT:
-        raise _LimitError(f"it produces more than {LONGEST_TEXT} characters")
-
-
-def _to_json(value: object) -> str:
-    if isinstance(value, Undefined):
-        str(value)  # raises
-    return json.dumps(value, ensure_ascii=False)
-
-
-# Jinja2's own make what is too long before anything can measure it.
-def _replace(text: object, old: str, new: str) -> str:
-    whole, gone, put = str(text), str(old), str(new)
-    _refuse_longer(len(whole) + whole.count(gone) * max(0, len(put) - len(gone)))
-    return whole.replace(gone, put)
-
-
-def _join(parts: Iterable[object], between: str = "") -> str:
-    texts = [str(part) for part in parts]
-    _refuse_longer(sum(map(len, texts)) + len(str(between)) * len(texts))
-    return str(between).join(texts)
-
-
-_OWN_FILTERS: Final[Mapping[str, Callable[..., str]]] = {
-    "join": _join,
-    "replace": _replace,
-    "tojson": _to_json,
-}
-
-
-def _checked(filter_: Callable[..., Any], spend: Callable[[int], None]) -> Callable[..., Any]:
-    @wraps(filter_)  # Jinja2 reads what a filter wants to be passed from its attributes
-    def checked(*args: Any, **named: Any) -> Any:
-        made = filter_(*args, **named)
-        length = len(made) if isinstance(made, str | list) else 0
-        _refuse_longer(length)
-        spend(10 + length)
-        return made
-
-    return checked
-
-
-def _each_counted(spend: Callable[[int], None], values: Iterable[Any], work: int) -> Iterator[Any]:
-    for value in values:
-        spend(work)
-        yield value
+    @override
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        refuse_long_sum(self._spend, left, right)
+        return super().call_binop(context, operator, left, right)
 
 
 def _count_iterations(tree: nodes.Template) -> None:
     for loop in tree.find_all(nodes.For):
         work = nodes.Const(1 + sum(1 for _ in loop.find_all(nodes.Node)))
         loop.iter = nodes.Filter(loop.iter, _COUNTED, [work], [], None, None, lineno=loop.lineno)
+
+
+def _parsed(environment: _Environment, text: str) -> nodes.Template:
+    try:
+        return environment.parse(text, filename=_FILE)
+    except ValueError as error:
+        # Python reads no longer ones.
+        raise BadTemplateError("it has a number with too many digits") from error
+
+
+class _Limiting(NodeTransformer):
+    """Has what makes or compares values pass filters that count it."""
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802  # Jinja2's names
+        self.generic_visit(node)
+        return _passed(nodes.List(node.nodes, lineno=node.lineno), _CONCATENATED)
+
+    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _passed(node, _MADE)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return node if node.ctx == "store" else _passed(node, _MADE)
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _passed(node, _LOOKED_AT) if isinstance(node.arg, nodes.Slice) else node
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.expr = _passed(node.expr, _LOOKED_AT)
+        for each in node.ops:
+            each.expr = _passed(each.expr, _LOOKED_AT)
+        return node
+
+
+def _passed(node: nodes.Expr, name: str) -> nodes.Filter:
+    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
 def _refuse_unfit(tree: nodes.Template) -> None:
@@ -281,13 +258,15 @@ def _refuse_below(node: nodes.Node, *, depth: int, loops: int) -> None:
     if not isinstance(node, _ALLOWED):
         why = _WORDS.get(type(node), f"{type(node).__name__} is not allowed")
         raise BadTemplateError(why, node.lineno)
-    if isinstance(node, nodes.Filter) and node.name not in {*_FILTERS, *_OWN_FILTERS}:
-        known = ", ".join(sorted([*_FILTERS, *_OWN_FILTERS]))
+    if isinstance(node, nodes.Filter) and node.name not in FILTER_NAMES:
+        known = ", ".join(FILTER_NAMES)
         raise BadTemplateError(f"there is no filter {node.name!r}: use one of {known}", node.lineno)
-    if isinstance(node, nodes.Test) and node.name not in _TESTS:
+    if isinstance(node, nodes.Test) and node.name not in TEST_NAMES:
         raise BadTemplateError(f"there is no test {node.name!r}", node.lineno)
     if isinstance(node, nodes.Getattr) and node.attr.startswith("_"):
         raise BadTemplateError(f"{node.attr!r} is not allowed", node.lineno)
+    if isinstance(node, nodes.Const) and _is_large(node.value):
+        raise BadTemplateError("a number is too large", node.lineno)
     if isinstance(node, nodes.For):
         loops += 1
         if node.recursive:
@@ -298,6 +277,10 @@ def _refuse_below(node: nodes.Node, *, depth: int, loops: int) -> None:
         raise BadTemplateError("it is nested too deep", node.lineno)
     for child in node.iter_child_nodes():
         _refuse_below(child, depth=depth + 1, loops=loops)
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, int) and value >= _LARGEST_INTEGER
 
 
 def _line_of(error: BaseException) -> int:
