@@ -72,7 +72,7 @@ PUBLISHING: Final = (
     ),
     Mutant(
         name="scope-out-of-order",
-        file="storage/relational/outbox.py",
+        file="storage/relational/publishing/outbox.py",
         old="THEN NULL ELSE :now END)",
         new="THEN :now ELSE :now END)",
         breaks="Decision 0048: a message is delivered while the one before it is under way",
@@ -80,7 +80,7 @@ PUBLISHING: Final = (
     ),
     Mutant(
         name="claim-of-another",
-        file="storage/relational/subscriptions.py",
+        file="storage/relational/publishing/subscriptions.py",
         old="{_DELIVERIES} WHERE claimed_by = ?",
         new="{_DELIVERIES} WHERE claimed_by >= ?",
         breaks="Decision 0048: an attempt counts although another node has taken the message over",
@@ -121,8 +121,8 @@ PUBLISHING: Final = (
     Mutant(
         name="metadata-address-private",
         file="targets/addresses.py",
-        old="if _is_in(inner, _NEVER):",
-        new="if reach is not Reach.PRIVATE and _is_in(inner, _NEVER):",
+        old="if any(_is_in(each, _NEVER)",
+        new="if reach is not Reach.PRIVATE and any(_is_in(each, _NEVER)",
         breaks="S1: a setting for private networks opens the metadata service, too",
         tests=(_ADDRESSES,),
     ),
