@@ -1,6 +1,7 @@
 """The publisher: at least once, in order, patient with targets, and quick to let others go on."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -12,14 +13,15 @@ from forewarned.core.model import EventType
 from forewarned.publishing.messenger import TargetMessenger
 from forewarned.publishing.ports import Target
 from forewarned.publishing.retries import GIVE_UP_AFTER
-from forewarned.publishing.turn import MOST
+from forewarned.publishing.turn import MOST, MOST_REMOVED
+from forewarned.service.ports import Transaction
 from forewarned.service.subscriptions.model import DeliveryState, Filter, Message, Subscription
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
 from forewarned.service.subscriptions.subscriptions import MOST as MOST_SUBSCRIPTIONS
 from forewarned.service.subscriptions.subscriptions import Declared
 from forewarned.service.subscriptions.targets import Shape, ShapeName
 from tests.builders import DAY, HOUR, MINUTE, OPERATOR, SECOND, an_event
-from tests.publishing.stage import NODE, Stage, a_stage
+from tests.publishing.stage import NODE, Stage, a_stage, until
 from tests.service.subscriptions.messages import a_message, a_subscription
 
 T = TypeVar("T")
@@ -251,6 +253,35 @@ async def test_what_is_kept_for_minutes_is_removed_minutes_later(stage: Stage) -
 
     assert len(before) == 1
     assert await stage.deliveries() == []
+
+
+async def test_what_is_removed_because_it_is_too_old_is_told(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also what was never tried: nobody has heard of that before."""
+
+    def queue(tx: Transaction) -> None:
+        for number in range(MOST_REMOVED + 1):
+            tx.queue(a_message(number=number, scope_id=f"scope{number % 3}"), ["ops"])
+
+    await stage.subscriptions.pause("ops", by=OPERATOR)
+    await stage.engine.decide(queue)
+    await stage.pass_time(31 * DAY + SECOND)
+    async with stage.publisher():
+        await until(lambda: len(removals(caplog)) == 1)
+        await stage.pass_time(SECOND)
+        await until(lambda: len(removals(caplog)) == 2)
+
+    assert [
+        (each.subscription, each.pending, each.undelivered)  # type: ignore[attr-defined]
+        for each in removals(caplog)
+    ] == [("ops", MOST_REMOVED, 0), ("ops", 1, 0)]
+    health = await stage.health()
+    assert (health.pending, health.removed) == (0, MOST_REMOVED + 1)
+
+
+def removals(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [each for each in caplog.records if "too old" in each.getMessage()]
 
 
 async def test_a_defect_of_a_target_is_no_end(

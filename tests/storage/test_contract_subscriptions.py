@@ -1,12 +1,15 @@
 """Subscriptions and deliveries in every store."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import methodcaller
 
 from forewarned.clock import VirtualClock
 from forewarned.service.ports import Store, Transaction
 from forewarned.service.subscriptions.model import (
+    DeliveryFilter,
     DeliveryState,
+    Forgotten,
     Health,
     Rest,
 )
@@ -360,10 +363,12 @@ async def test_undelivered_messages_are_forgotten_in_time(store: Store) -> None:
         await store.transact(methodcaller("put_delivery", given_up))
 
     forgotten, _ = await store.transact(
-        lambda tx: tx.forget_deliveries(given_up_before=NOON + 2 * SECOND, queued_before=NOON)
+        lambda tx: tx.forget_deliveries(
+            given_up_before=NOON + 2 * SECOND, queued_before=NOON, limit=10
+        )
     )
 
-    assert forgotten == 1
+    assert forgotten == {"ops": Forgotten(undelivered=1)}
     assert numbers(await listed(store)) == [2]
     assert await count(store, "messages") == 1
 
@@ -380,12 +385,37 @@ async def test_messages_that_are_never_tried_are_forgotten_in_time_and_the_next_
     await queue(store, a_message(number=4))
 
     forgotten, _ = await store.transact(
-        lambda tx: tx.forget_deliveries(given_up_before=NOON, queued_before=NOON + SECOND)
+        lambda tx: tx.forget_deliveries(given_up_before=NOON, queued_before=NOON + SECOND, limit=10)
     )
 
-    assert forgotten == 2
+    assert forgotten == {"ops": Forgotten(pending=2)}
     assert numbers(await listed(store)) == [1, 4]
     assert numbers(await claim(store)) == [4]
+
+
+async def test_what_is_forgotten_is_counted_and_no_more_at_a_time_than_is_said(
+    store: Store, clock: VirtualClock
+) -> None:
+    """The oldest first, so that the order within a scope is kept."""
+    await put(store, OPS, CHAT)
+    await queue(store, *(a_message(number=number) for number in (1, 2, 3)), names=["ops", "chat"])
+    await clock.step(SECOND)
+
+    def forget(tx: Transaction) -> tuple[Mapping[str, Forgotten], list[int]]:
+        forgotten = tx.forget_deliveries(given_up_before=NOON, queued_before=clock.now(), limit=4)
+        return forgotten, numbers(tx.deliveries(DeliveryFilter()))
+
+    first, _ = await store.transact(forget)
+    due = await claim(store, names=["ops", "chat"])
+    await store.transact(methodcaller("release_deliveries", by=NODE))
+    second, _ = await store.transact(forget)
+
+    health = await store.read(lambda snapshot: snapshot.subscription_health(now=NOON))
+    assert first == ({"ops": Forgotten(pending=2), "chat": Forgotten(pending=2)}, [3, 3])
+    assert numbers(due) == [3, 3]
+    assert second == ({"ops": Forgotten(pending=1), "chat": Forgotten(pending=1)}, [])
+    assert [health[name].removed for name in ("ops", "chat")] == [3, 3]
+    assert await count(store, "messages") == 0
 
 
 async def test_a_clock_that_was_put_back_keeps_nothing_waiting(

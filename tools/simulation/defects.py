@@ -158,7 +158,7 @@ DEFECTS: Final = (
     ),
     Mutant(
         name="jumbled",
-        file="storage/relational/outbox.py",
+        file="storage/relational/publishing/outbox.py",
         old="THEN NULL ELSE :now END)",
         new="THEN :now ELSE :now END)",
         breaks="messages: those of one scope don't wait for each other",

@@ -183,7 +183,7 @@ class Publisher:
         standing = self._standing(self._keep_undelivered if forgets else None)
         turn = await self._engine.decide(partial(take_turn, standing=standing))
         self._resumes = self._is_cut_off = False
-        if forgets:
+        if forgets and not turn.leaves_old:
             self._forget_at = now + min(_FORGET, self._keep_undelivered / _OFTEN)
         del self._attempted[: len(standing.attempted)]
         self._is_on = turn.is_on
@@ -193,6 +193,11 @@ class Publisher:
                 self._begin(delivery, subscription)
         for delivery in turn.given_up:
             _log_given_up(delivery)
+        for name, forgotten in turn.forgotten.items():
+            _log.warning(
+                "messages that were not delivered were removed, because they were too old",
+                extra={"subscription": name, **forgotten._asdict()},
+            )
         return self._wait(turn)
 
     def _standing(self, forget_after: timedelta | None = None) -> Standing:

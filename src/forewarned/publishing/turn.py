@@ -19,6 +19,7 @@ from forewarned.service.subscriptions.model import (
     Delivery,
     DeliveryKey,
     DeliveryState,
+    Forgotten,
     Message,
     Rest,
     Subscription,
@@ -36,6 +37,8 @@ _MOST_FAILING: Final = 1
 """Of one whose last attempt failed: its target may take its whole time limit to say nothing."""
 _MOST_QUEUED: Final = 1024
 """Deliveries of messages from the outbox in one turn: changes wait for it on SQLite."""
+MOST_REMOVED: Final = 1024
+"""Deliveries that are removed in one turn because they are too old."""
 _AT_ONCE: Final = timedelta(0)
 
 
@@ -71,6 +74,10 @@ class Turn(NamedTuple):
     """When there is something to do; None if that is not known."""
     is_on: bool
     """Whether there is a subscription."""
+    forgotten: Mapping[str, Forgotten]
+    """What was removed because it was too old, by subscription."""
+    leaves_old: bool
+    """Whether there may be more of that."""
 
 
 def take_turn(tx: Transaction, standing: Standing) -> Turn:
@@ -82,11 +89,8 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
         tx.renew_claims(standing.under_way, by=standing.by, until=tx.real_now + CLAIM)
     subscriptions = {each.name: each for each in tx.subscriptions()}
     is_emptied = _fan_out(tx, subscriptions)
-    if standing.forget_after is not None:
-        before = tx.real_now - standing.forget_after
-        # Also what is never tried: of a subscription that stays paused, or that is dead and has so
-        # many messages that there is no time to try each.
-        tx.forget_deliveries(given_up_before=before, queued_before=before - retries.GIVE_UP_AFTER)
+    forgotten = {} if standing.forget_after is None else _forget(tx, standing.forget_after)
+    leaves_old = sum(map(sum, forgotten.values())) >= MOST_REMOVED
     active = [name for name, each in subscriptions.items() if _is_active(each)]
     rests = tx.rests()
     resting = {name for name, rest in rests.items() if rest.holds(tx.real_now)}
@@ -111,8 +115,10 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     return Turn(
         claimed=[(each, subscriptions[each.subscription]) for each in claimed],
         given_up=given_up,
-        again=_again(tx, idle, instants) if is_emptied else _AT_ONCE,
+        again=_again(tx, idle, instants) if is_emptied and not leaves_old else _AT_ONCE,
         is_on=bool(subscriptions),
+        forgotten=forgotten,
+        leaves_old=leaves_old,
     )
 
 
@@ -182,6 +188,17 @@ def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool
         for message, (_, names) in zip(placed, wanted, strict=True):
             tx.queue(message, names)
     return len(messages) < limit
+
+
+def _forget(tx: Transaction, after: timedelta) -> Mapping[str, Forgotten]:
+    before = tx.real_now - after
+    # Also what is never tried: of a subscription that stays paused, or that is dead and has so
+    # many messages that there is no time to try each.
+    return tx.forget_deliveries(
+        given_up_before=before,
+        queued_before=before - retries.GIVE_UP_AFTER,
+        limit=MOST_REMOVED,
+    )
 
 
 def _takers(message: Message, subscriptions: Collection[Subscription]) -> list[str]:

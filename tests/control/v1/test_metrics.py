@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from forewarned.control.v1.app import create_app
 from forewarned.control.v1.metrics import Metrics
+from forewarned.service.subscriptions.model import Health
 from tests.builders import NOON, SECOND
 from tests.control.control_api import ControlApi
 
@@ -53,6 +54,23 @@ def test_how_long_things_took_is_kept() -> None:
     assert seen["forewarned_commit_seconds_sum", ""] == 0.003
     assert seen["forewarned_wake_lateness_seconds_sum", ""] == 2
     assert seen["forewarned_store_lag_seconds", ""] == 1
+
+
+def test_subscriptions_are_counted_as_the_store_counts_them() -> None:
+    metrics = Metrics()
+
+    metrics.add_subscriptions({"gone": Health(delivered=1)})
+    metrics.add_subscriptions({"ops": Health(delivered=5, failed=4, undelivered=3, removed=2)})
+
+    text = metrics.render(
+        events={}, tasks={}, drains={}, scopes=0, now=NOON, lag=timedelta(0)
+    ).decode()
+    assert figures(text) == {
+        ("forewarned_subscription_delivered_total", "ops"): 5,
+        ("forewarned_subscription_failed_attempts_total", "ops"): 4,
+        ("forewarned_subscription_undelivered", "ops"): 3,
+        ("forewarned_subscription_removed_total", "ops"): 2,
+    }
 
 
 async def test_the_listener_shows_what_there_is_and_what_happened(control: ControlApi) -> None:

@@ -19,7 +19,7 @@ from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from forewarned.service.records import Commit, PageContent, Place
 from forewarned.service.subscriptions.model import DeliveryFilter, Message
-from forewarned.storage.relational.outbox import to_message
+from forewarned.storage.relational.publishing.outbox import to_message
 from forewarned.storage.relational.transaction import NextWake, Publishing
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.database import SqliteDatabase

@@ -143,6 +143,11 @@ class Metrics:
             "Messages that could not be sent, and are kept.",
             ["subscription"],
         )
+        self._too_old = gauge(
+            "forewarned_subscription_removed_total",
+            "Messages that were removed without having been delivered, because they were too old.",
+            ["subscription"],
+        )
         self._publishing_lag = gauge(
             "forewarned_subscription_lag_seconds",
             "For how long the oldest message to be sent has been waiting.",
@@ -193,7 +198,7 @@ class Metrics:
         """What the store says, which is the same at every node."""
         for family in (
             *(self._delivered, self._failed, self._pending, self._undelivered),
-            self._publishing_lag,
+            *(self._too_old, self._publishing_lag),
         ):
             family.clear()
         for name, each in health.items():
@@ -201,6 +206,7 @@ class Metrics:
             self._failed.labels(name).set(each.failed)
             self._pending.labels(name).set(each.pending)
             self._undelivered.labels(name).set(each.undelivered)
+            self._too_old.labels(name).set(each.removed)
             self._publishing_lag.labels(name).set(each.lag.total_seconds())
 
     def hear(self, commit: Commit) -> None:

@@ -209,6 +209,16 @@ class Health:
     """For how long the oldest pending message has been waiting."""
     rests_until: datetime | None = None
     """Nothing is sent before; None if it does not rest."""
+    removed: int = 0
+    """How many messages were removed because they were too old, since it was added."""
+
+
+class Forgotten(NamedTuple):
+    """How many messages of a subscription were removed because they were too old."""
+
+    undelivered: int = 0
+    pending: int = 0
+    """These may never have been tried."""
 
 
 class DeliveryKey(NamedTuple):

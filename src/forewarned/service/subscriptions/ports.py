@@ -14,6 +14,7 @@ from forewarned.service.subscriptions.model import (
     Delivery,
     DeliveryFilter,
     DeliveryKey,
+    Forgotten,
     Health,
     Message,
     Rest,
@@ -126,8 +127,13 @@ class PublishingTransaction(Protocol):
         not delivering them.
         """
 
-    def forget_deliveries(self, *, given_up_before: datetime, queued_before: datetime) -> int:
-        """Remove what is undelivered or pending for so long. Returns how many there were."""
+    def forget_deliveries(
+        self, *, given_up_before: datetime, queued_before: datetime, limit: int
+    ) -> Mapping[str, Forgotten]:
+        """Remove what is undelivered or pending for so long, at most so many, the oldest first.
+
+        Returns how many there were, by subscription.
+        """
 
 
 class Messenger(Protocol):

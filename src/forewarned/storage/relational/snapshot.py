@@ -16,8 +16,8 @@ from forewarned.storage.relational.database import Database
 from forewarned.storage.relational.declarations import Declarations
 from forewarned.storage.relational.drains import Drains
 from forewarned.storage.relational.listings import Listings
+from forewarned.storage.relational.publishing.subscriptions import Subscriptions
 from forewarned.storage.relational.streams import Streams
-from forewarned.storage.relational.subscriptions import Subscriptions
 from forewarned.storage.relational.tasks import Tasks
 from forewarned.storage.rows import FoundRow
 

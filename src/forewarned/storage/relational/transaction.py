@@ -23,9 +23,11 @@ from forewarned.storage.diff import Delta, fold
 from forewarned.storage.errors import UnloadedScopeError
 from forewarned.storage.history import chain
 from forewarned.storage.history.retention import RetentionWrites
-from forewarned.storage.relational import changes, declarations, drains, outbox, tasks
+from forewarned.storage.relational import changes, declarations, drains, tasks
 from forewarned.storage.relational.bindings import bindings_that_change, refuse_taken
 from forewarned.storage.relational.database import BufferedDatabase
+from forewarned.storage.relational.publishing import outbox
+from forewarned.storage.relational.publishing.subscriptions import PublishingWrites
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.relational.statements import (
     ADD_HISTORY,
@@ -34,7 +36,6 @@ from forewarned.storage.relational.statements import (
     MOVE_TASK,
     WAKE_SCOPE,
 )
-from forewarned.storage.relational.subscriptions import PublishingWrites
 from forewarned.storage.rows import FoundRow, micros
 
 NextWake = Callable[[Scope], datetime | None]

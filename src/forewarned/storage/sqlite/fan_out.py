@@ -14,8 +14,8 @@ from typing import Final
 from forewarned.core.ids import ResourceName
 from forewarned.service.subscriptions.model import Message, Subscription, SubscriptionState
 from forewarned.storage.diff import fold
-from forewarned.storage.relational import outbox
-from forewarned.storage.relational.outbox import Place
+from forewarned.storage.relational.publishing import outbox
+from forewarned.storage.relational.publishing.outbox import Place
 from forewarned.storage.relational.statements import ADD_MESSAGE
 from forewarned.storage.rows import Row, micros, to_json
 from forewarned.storage.sqlite.database import SqliteDatabase

@@ -9,26 +9,28 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-import msgspec
-
 from forewarned.service.subscriptions.model import (
     Delivery,
     DeliveryFilter,
     DeliveryKey,
     DeliveryState,
-    Filter,
+    Forgotten,
     Health,
     Message,
-    Origin,
     Rest,
     Subscription,
-    SubscriptionState,
 )
-from forewarned.service.subscriptions.targets import Apprise, Shape, TargetSpec, Webhook
-from forewarned.storage.relational import outbox
 from forewarned.storage.relational.database import BufferedDatabase, Parameter
+from forewarned.storage.relational.publishing import outbox
+from forewarned.storage.relational.publishing.rows import (
+    from_subscription,
+    to_delivery,
+    to_health,
+    to_rest,
+    to_subscription,
+)
 from forewarned.storage.relational.queries import Queries
-from forewarned.storage.rows import FoundRow, micros, to_instant, to_json
+from forewarned.storage.rows import FoundRow, micros, to_instant
 
 _ADD: Final = "INSERT INTO subscriptions (document, name) VALUES (?, ?)"
 _REPLACE: Final = "UPDATE subscriptions SET document = ? WHERE name = ?"
@@ -51,23 +53,6 @@ _CLAIMED: Final = """
 _DUE: Final = """
     (due_at <= ? OR due_at > ?) AND (claimed_by IS NULL OR claimed_until <= ? OR claimed_until > ?)
 """
-_TARGETS: Final[Mapping[str, msgspec.json.Decoder[Webhook] | msgspec.json.Decoder[Apprise]]] = {
-    Webhook.kind: msgspec.json.Decoder(Webhook),
-    Apprise.kind: msgspec.json.Decoder(Apprise),
-}
-
-
-class _Document(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str
-    target: msgspec.Raw
-    shape: Shape
-    filter: Filter
-    state: SubscriptionState
-    origin: Origin
-    created_at: datetime
-
-
-_document: Final = msgspec.json.Decoder(_Document)
 
 
 class Subscriptions(Queries):
@@ -75,11 +60,11 @@ class Subscriptions(Queries):
 
     def subscription(self, name: str) -> Subscription | None:
         row = self._one("SELECT name, document FROM subscriptions WHERE name = ?", name)
-        return None if row is None else _to_subscription(row)
+        return None if row is None else to_subscription(row)
 
     def subscriptions(self) -> list[Subscription]:
         found = self._all("SELECT name, document FROM subscriptions ORDER BY name")
-        return list(map(_to_subscription, found))
+        return list(map(to_subscription, found))
 
     def subscription_health(self, *, now: datetime) -> dict[str, Health]:
         counted = self._all(
@@ -88,7 +73,7 @@ class Subscriptions(Queries):
         )
         counts = {(row["subscription"], row["state"]): row for row in counted}
         return {
-            row["name"]: _to_health(
+            row["name"]: to_health(
                 row,
                 pending=counts.get((row["name"], str(DeliveryState.PENDING))),
                 undelivered=counts.get((row["name"], str(DeliveryState.UNDELIVERED))),
@@ -111,7 +96,7 @@ class Subscriptions(Queries):
                 ORDER BY deliveries.number, subscription LIMIT :limit""",
             **values,
         )
-        return list(map(_to_delivery, found))
+        return list(map(to_delivery, found))
 
 
 class PublishingWrites(Subscriptions):
@@ -128,7 +113,7 @@ class PublishingWrites(Subscriptions):
 
     def put_subscription(self, subscription: Subscription) -> None:
         is_new = self.subscription(subscription.name) is None
-        values = _from_subscription(subscription), subscription.name
+        values = from_subscription(subscription), subscription.name
         self._writable.write(_ADD if is_new else _REPLACE, values)
         self._end_rest(subscription.name)
         self._subscribed()
@@ -238,7 +223,7 @@ class PublishingWrites(Subscriptions):
 
     def rests(self) -> dict[str, Rest]:
         found = self._all("SELECT name, rests, rests_until FROM subscriptions WHERE rests > 0")
-        return {row["name"]: Rest(row["rests"], to_instant(row["rests_until"])) for row in found}
+        return {row["name"]: to_rest(row) for row in found}
 
     def subscriptions_under_way(self, names: Collection[str]) -> frozenset[str]:
         found = self._all(
@@ -268,7 +253,7 @@ class PublishingWrites(Subscriptions):
         for name, most in wanted.items():
             values += [name, *self._due_now(), most]
         found = self._all(" UNION ALL ".join([each] * len(wanted)), *values)
-        claimed = list(map(_to_delivery, found))
+        claimed = list(map(to_delivery, found))
         for delivery in claimed:
             self._writable.write(
                 """UPDATE deliveries SET claimed_by = ?, claimed_until = ?
@@ -292,7 +277,7 @@ class PublishingWrites(Subscriptions):
             by,
             self._dialect.several(sorted({key.number for key in keys})),
         )
-        return [delivery for delivery in map(_to_delivery, found) if delivery.key in keys]
+        return [delivery for delivery in map(to_delivery, found) if delivery.key in keys]
 
     def end_delivery(self, delivery: Delivery) -> None:
         self._writable.write(
@@ -367,16 +352,40 @@ class PublishingWrites(Subscriptions):
         )
         return None if instant is None else to_instant(instant)
 
-    def forget_deliveries(self, *, given_up_before: datetime, queued_before: datetime) -> int:
-        old = """given_up_at < ?
-                 OR state = 'pending' AND queued_at < ? AND claimed_by IS NULL"""
-        values = micros(given_up_before), micros(queued_before)
-        found = self._all(f"SELECT number FROM deliveries WHERE {old}", *values)
-        if found:
-            self._writable.write(f"DELETE FROM deliveries WHERE {old}", values)
-            self._forget_messages([row["number"] for row in found])
-            self._appoint("subscription <> ''", {})
-        return len(found)
+    def forget_deliveries(
+        self, *, given_up_before: datetime, queued_before: datetime, limit: int
+    ) -> dict[str, Forgotten]:
+        found = self._all(
+            """SELECT number, subscription, scope_id, state FROM deliveries
+               WHERE given_up_at < ? OR state = 'pending' AND queued_at < ? AND claimed_by IS NULL
+               ORDER BY number, subscription LIMIT ?""",
+            micros(given_up_before),
+            micros(queued_before),
+            limit,
+        )
+        return {
+            name: self._forget(name, [row for row in found if row["subscription"] == name])
+            for name in sorted({row["subscription"] for row in found})
+        }
+
+    def _forget(self, name: str, rows: Sequence[FoundRow]) -> Forgotten:
+        numbers = [int(row["number"]) for row in rows]
+        self._writable.write(
+            f"""DELETE FROM deliveries
+                WHERE subscription = ? AND {self._dialect.among("number", "?")}""",
+            (name, self._dialect.several(numbers)),
+        )
+        self._forget_messages(numbers)
+        self._writable.write(
+            "UPDATE subscriptions SET removed = removed + ? WHERE name = ?", (len(rows), name)
+        )
+        scopes = {row["scope_id"] for row in rows}
+        self._appoint(
+            f"subscription = :name AND {self._dialect.among('scope_id', ':scopes')}",
+            {"name": name, "scopes": self._dialect.several(sorted(scopes))},
+        )
+        pending = sum(row["state"] == str(DeliveryState.PENDING) for row in rows)
+        return Forgotten(undelivered=len(rows) - pending, pending=pending)
 
     def _forget_messages(self, numbers: Collection[int]) -> None:
         """Those of them that have arrived everywhere."""
@@ -407,70 +416,3 @@ class PublishingWrites(Subscriptions):
                   AND NOT {_EARLIER} AND NOT {_CLAIMED}""",
             {**values, "now": micros(self.real_now)},
         )
-
-
-def _from_subscription(subscription: Subscription) -> str:
-    return to_json(
-        {
-            "kind": subscription.target.kind,
-            "target": subscription.target,
-            "shape": subscription.shape,
-            "filter": subscription.filter,
-            "state": subscription.state,
-            "origin": subscription.origin,
-            "created_at": subscription.created_at,
-        }
-    )
-
-
-def _to_subscription(row: FoundRow) -> Subscription:
-    document = _document.decode(row["document"])
-    return Subscription(
-        name=row["name"],
-        target=_to_target(document),
-        shape=document.shape,
-        filter=document.filter,
-        state=document.state,
-        origin=document.origin,
-        created_at=document.created_at,
-    )
-
-
-def _to_target(document: _Document) -> TargetSpec:
-    return _TARGETS[document.kind].decode(document.target)
-
-
-def _to_health(
-    row: FoundRow, *, pending: FoundRow | None, undelivered: FoundRow | None, now: datetime
-) -> Health:
-    delivered_at, failed_at = row["last_delivered_at"], row["last_failed_at"]
-    rest = Rest(row["rests"], to_instant(row["rests_until"])) if row["rests"] else None
-    return Health(
-        delivered=row["delivered"],
-        last_delivered_at=None if delivered_at is None else to_instant(delivered_at),
-        failed=row["failed"],
-        failures=row["failures"],
-        last_failed_at=None if failed_at is None else to_instant(failed_at),
-        last_error=row["last_error"],
-        pending=0 if pending is None else pending["number"],
-        undelivered=0 if undelivered is None else undelivered["number"],
-        lag=timedelta(0)
-        if pending is None
-        else max(now - to_instant(pending["oldest"]), timedelta(0)),
-        rests_until=rest.until if rest is not None and rest.holds(now) else None,
-    )
-
-
-def _to_delivery(row: FoundRow) -> Delivery:
-    tried_at, due_at, given_up_at = row["tried_at"], row["due_at"], row["given_up_at"]
-    return Delivery(
-        subscription=row["subscription"],
-        message=outbox.to_message(row),
-        state=DeliveryState(row["state"]),
-        attempts=row["attempts"],
-        queued_at=to_instant(row["queued_at"]),
-        tried_at=None if tried_at is None else to_instant(tried_at),
-        due_at=None if due_at is None else to_instant(due_at),
-        given_up_at=None if given_up_at is None else to_instant(given_up_at),
-        last_error=row["last_error"],
-    )
