@@ -11,14 +11,14 @@ import json
 import logging
 import mimetypes
 import os
-import re
 import sys
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from typing_extensions import override
 
 from forewarned.targets.addresses import Reach, refusal
+from forewarned.targets.urls import hidden_whole
 
 _CONNECTING: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _STARTING: Final = frozenset(
@@ -27,7 +27,7 @@ _STARTING: Final = frozenset(
 _LOGGING: Final = frozenset({"syslog.openlog", "syslog.syslog"})
 _FILES: Final = frozenset({"template", "keyfile", "subfile", "pgpkey"})
 """What plugins call files in a URL. Some have ids of templates, which have no slash."""
-_SHORTEST_SECRET: Final = 3
+_TRUE: Final = frozenset({"yes", "true", "1", "on"})
 
 
 class _Fence:
@@ -107,6 +107,8 @@ def main(order: dict[str, Any]) -> str:
     if order["reach"] is not None:
         if _names_file(order["url"]):
             return "its URL names a file on this machine, which is not allowed: omit the file"
+        if _trusts_anyone(order["url"]):
+            return "its URL turns off the check of certificates, which is not allowed: omit verify"
         fence = _Fence(Reach(order["reach"]))
         sys.addaudithook(fence.hook)
     if not service.add(order["url"]) and not (fence and fence.refused):
@@ -119,7 +121,7 @@ def main(order: dict[str, Any]) -> str:
     )
     if fence is not None and fence.refused:
         return f"not allowed as a target: {fence.refused}"
-    return "" if sent else without(order["url"], lines.last or "it did not accept the message")
+    return "" if sent else hidden_whole(order["url"], lines.last or "it did not accept the message")
 
 
 def _names_file(url: str) -> bool:
@@ -128,14 +130,9 @@ def _names_file(url: str) -> bool:
     return any(key.lower() in _FILES and "/" in value for key, value in given)
 
 
-def without(url: str, text: str) -> str:
-    """A text without any part of the URL that may be a secret, in one line."""
-    parts = re.split(r"[/@:?&=#,;]+", url.partition("://")[2])
-    found = {each for part in parts for each in (part, unquote(part))}
-    for secret in sorted(found, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    return " ".join(text.split())
+def _trusts_anyone(url: str) -> bool:
+    given = parse_qsl(urlsplit(url).query, keep_blank_values=True)
+    return any(key.lower() == "verify" and value.lower() not in _TRUE for key, value in given)
 
 
 if __name__ == "__main__":

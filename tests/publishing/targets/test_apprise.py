@@ -111,6 +111,16 @@ async def test_a_url_can_t_name_a_file_of_the_server_or_find_out_whether_it_is_t
     )
 
 
+@pytest.mark.parametrize("query", ["verify=no", "Verify=False", "verify=0", "verify="])
+async def test_a_url_can_t_turn_off_the_check_of_certificates(query: str) -> None:
+    """S1: what is sent would be sent to anyone."""
+    outcome = await deliver(f"jsons://127.0.0.1:9/?{query}")
+
+    assert outcome == Later(
+        reason="jsons://…: its URL turns off the check of certificates, which is not allowed: omit verify"
+    )
+
+
 async def test_a_file_that_is_named_in_another_way_is_not_opened(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("a secret")

@@ -217,6 +217,21 @@ async def test_retry_after_may_be_a_date_to_come() -> None:
     assert timedelta(minutes=9) < outcome.retry_after <= timedelta(minutes=10)
 
 
+@pytest.mark.parametrize("name", [ShapeName.CLOUDEVENTS, ShapeName.EVENT_GRID])
+async def test_what_a_receiver_repeats_of_a_secret_url_is_not_shown(name: ShapeName) -> None:
+    """S14: health and logs are for more people than the URL of a chat's hook."""
+    path = "/hooks/T0PS3CRET?sig=MoreSecret%21"
+    reply = Reply(status=404, body=f"no hook {path}".encode())
+    async with receiving(lambda _: reply) as receiver:
+        hook = Webhook(url=f"{receiver.url}{path}", secrets=(NEW,))
+        subscription = a_subscription(target=hook, shape=Shape(name=name))
+        target = WebhookTarget(subscription, hook, reach=Reach.LOOPBACK)
+        outcome = await target.deliver(a_message(), subscription)
+
+    assert "no hook /hooks/***?sig=***" in reason(outcome)
+    assert receiver.url in reason(outcome)
+
+
 async def test_what_a_receiver_says_is_kept_in_one_line_that_can_be_printed() -> None:
     """S14: a database refuses a NUL, and a terminal obeys an escape."""
     outcome = await answered(Reply(status=500, body=b"\x00\x1b[2J\r\nforged\xff"))

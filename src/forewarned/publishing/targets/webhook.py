@@ -6,6 +6,7 @@ Which answer means what is in `outcome_of`, and in docs/publishing.md.
 import asyncio
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -25,7 +26,7 @@ from forewarned.targets.addresses import Reach, Resolve, permitted
 from forewarned.targets.errors import TargetError
 from forewarned.targets.http import Answer, Request, secret, send_to, trusted
 from forewarned.targets.signatures import parse_secret, signed
-from forewarned.targets.urls import origin
+from forewarned.targets.urls import hidden, origin
 
 PATIENCE: Final = timedelta(seconds=20)
 """For one attempt: resolving, connecting, the handshake of Event Grid and an answer together."""
@@ -67,13 +68,16 @@ class WebhookTarget:
             return Refused(reason=f"the template can't be used: {error}")
         try:
             async with asyncio.timeout(self._patience.total_seconds()):
-                return await self._attempt(message, rendered)
+                outcome = await self._attempt(message, rendered)
         except TimeoutError:
             limit = format_duration(self._patience)
             return Later(reason=f"{self._where} has not answered within {limit}")
         except TargetError as error:
             # Also what only an operator can mend, such as a certificate: there is a day for that.
             return Later(reason=str(error))
+        if isinstance(outcome, Delivered):
+            return outcome
+        return replace(outcome, reason=hidden(self._hook.url, outcome.reason))
 
     async def _attempt(self, message: Message, rendered: Rendered) -> Outcome:
         if self._handshake is not None:
