@@ -1,4 +1,4 @@
-"""What only the tests of the rules need: plans, work, and a look at what a decision did."""
+"""What only the tests of the rules need: new events, work, and a look at what a decision did."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, MaintenanceId, ResourceName
-from forewarned.core.lifecycle import Plan
+from forewarned.core.lifecycle import NewEvent
 from forewarned.core.maintenance import Maintenance
 from forewarned.core.model import (
     Actor,
@@ -34,7 +34,7 @@ EMULATOR: Final = Rules(short_notice_allowed=True)
 APPROVAL: Final = Approval(by="vm:vm1", at=EARLY)
 
 
-def a_plan(
+def a_new_event(
     id: EventId = A,
     *,
     type: EventType = EventType.REBOOT,
@@ -44,8 +44,8 @@ def a_plan(
     short_notice: bool = False,
     duration: timedelta | None = None,
     description: str = "",
-) -> Plan:
-    return Plan(
+) -> NewEvent:
+    return NewEvent(
         id=id,
         type=type,
         source=source,

@@ -28,7 +28,7 @@ from forewarned.core.model import (
 )
 from forewarned.core.rules import Rules
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, SECOND, a_resource, a_scope
-from tests.core.builders_core import a_plan, fresh_ids, some_work
+from tests.core.builders_core import a_new_event, fresh_ids, some_work
 
 Name = TypeVar("Name", bound=str)
 
@@ -80,7 +80,7 @@ class Schedule(Act):
     @override
     def on(self, scope: Scope, ids: Iterator[EventId], now: datetime) -> Change:
         names = list(scope.resources)[self.first :][: self.count]
-        plan = a_plan(
+        new = a_new_event(
             next(ids),
             type=self.type,
             source=self.source,
@@ -88,7 +88,7 @@ class Schedule(Act):
             notice=self.short_notice,
             short_notice=self.short_notice is not None,
         )
-        return lifecycle.schedule(scope, plan, rules=RULES, now=now)
+        return lifecycle.schedule(scope, new, rules=RULES, now=now)
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Delete(Act):
     def on(self, scope: Scope, ids: Iterator[EventId], now: datetime) -> Change:
         change = Change(scope=scope)
         for name in list(scope.resources)[self.first :][: self.count]:
-            plan = a_plan(next(ids), type=EventType.TERMINATE, resources=[name])
-            change = change.plus(lifecycle.schedule(change.scope, plan, rules=RULES, now=now))
+            new = a_new_event(next(ids), type=EventType.TERMINATE, resources=[name])
+            change = change.plus(lifecycle.schedule(change.scope, new, rules=RULES, now=now))
         return change
 
 

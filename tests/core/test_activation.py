@@ -7,7 +7,7 @@ from forewarned.core.model import Scope, document
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import Activated, Deactivated
 from tests.builders import DAY, HOUR, MINUTE, NOON, SECOND, A, a_scope, an_event
-from tests.core.builders_core import AZURE, a_plan, names_of_facts
+from tests.core.builders_core import AZURE, a_new_event, names_of_facts
 
 MICROSECOND = timedelta(microseconds=1)
 
@@ -139,7 +139,7 @@ def test_what_falls_due_with_the_silence_happens_before_the_scope_is_switched_of
 
 def test_an_event_that_began_unseen_stays_unseen_when_somebody_starts_to_read() -> None:
     """I6."""
-    scope = lifecycle.schedule(a_scope(active=False), a_plan(A), rules=AZURE, now=NOON).scope
+    scope = lifecycle.schedule(a_scope(active=False), a_new_event(A), rules=AZURE, now=NOON).scope
 
     after = lifecycle.read(scope, at=NOON + MINUTE).scope
     done = lifecycle.complete(after, A, now=NOON + HOUR).scope

@@ -15,7 +15,7 @@ from forewarned.core.errors import (
     UnknownResourceError,
 )
 from forewarned.core.ids import HostName
-from forewarned.core.lifecycle import Plan
+from forewarned.core.lifecycle import NewEvent
 from forewarned.core.model import (
     EventSource,
     EventStatus,
@@ -30,7 +30,7 @@ from forewarned.core.transitions import Started
 from tests.builders import DAY, MINUTE, NOON, SECOND, A, B, a_resource, a_scope, an_event, event_id
 from tests.core.builders_core import (
     AZURE,
-    a_plan,
+    a_new_event,
     approved,
     fresh_ids,
     with_status,
@@ -125,25 +125,27 @@ def test_a_vm_that_is_down_does_not_fail_with_its_host() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "refusal"),
+    ("new", "refusal"),
     [
-        pytest.param(a_plan(B, resources=[]), NoResourcesError, id="no VM"),
-        pytest.param(a_plan(B, resources=["vm9"]), UnknownResourceError, id="unknown VM"),
-        pytest.param(a_plan(A), DuplicateEventError, id="id of an open event"),
+        pytest.param(a_new_event(B, resources=[]), NoResourcesError, id="no VM"),
+        pytest.param(a_new_event(B, resources=["vm9"]), UnknownResourceError, id="unknown VM"),
+        pytest.param(a_new_event(A), DuplicateEventError, id="id of an open event"),
         pytest.param(
-            a_plan(B, resources=["vm1", "vm2"]), SeveralUpdateDomainsError, id="two update domains"
+            a_new_event(B, resources=["vm1", "vm2"]),
+            SeveralUpdateDomainsError,
+            id="two update domains",
         ),
-        pytest.param(a_plan(B, duration=-SECOND), BadDurationError, id="negative duration"),
+        pytest.param(a_new_event(B, duration=-SECOND), BadDurationError, id="negative duration"),
     ],
 )
 def test_an_event_born_started_obeys_the_rules_of_every_event(
-    plan: Plan, refusal: type[RefusalError]
+    new: NewEvent, refusal: type[RefusalError]
 ) -> None:
     """I9, I18."""
     scope = a_scope(an_event(A), resources=[a_resource("vm1"), a_resource("vm2", update_domain=1)])
 
     with pytest.raises(refusal):
-        lifecycle.fail(scope, plan, now=NOON)
+        lifecycle.fail(scope, new, now=NOON)
 
 
 # --- it is going to ------------------------------------------------------------------------------

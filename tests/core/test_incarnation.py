@@ -11,7 +11,7 @@ from forewarned.core.change import Change, published, with_event
 from forewarned.core.ids import MaintenanceId, ResourceName
 from forewarned.core.model import EventStatus, Scope, StartCause, document
 from tests.builders import HOUR, NOON, OPERATOR, A, B, C, a_resource, a_scope, an_event
-from tests.core.builders_core import APPROVAL, AZURE, EARLY, a_plan, approved, shown
+from tests.core.builders_core import APPROVAL, AZURE, EARLY, a_new_event, approved, shown
 
 STARTED = EventStatus.STARTED
 RESOURCES = [a_resource("vm1"), a_resource("vm2")]
@@ -30,9 +30,9 @@ VM1 = ResourceName("vm1")
     "decide",
     [
         pytest.param(
-            lambda s: lifecycle.schedule(s, a_plan(), rules=AZURE, now=NOON), id="schedule"
+            lambda s: lifecycle.schedule(s, a_new_event(), rules=AZURE, now=NOON), id="schedule"
         ),
-        pytest.param(lambda s: lifecycle.fail(s, a_plan(), now=NOON), id="fail"),
+        pytest.param(lambda s: lifecycle.fail(s, a_new_event(), now=NOON), id="fail"),
     ],
 )
 def test_a_new_event_moves_the_incarnation_by_one_where_it_is_shown(
@@ -112,7 +112,7 @@ def test_what_no_document_shows_of_an_event_never_moves_the_incarnation(
 
 def test_an_event_that_is_never_shown_never_moves_the_incarnation() -> None:
     """I6."""
-    started = lifecycle.schedule(UNREAD, a_plan(A), rules=AZURE, now=NOON).scope
+    started = lifecycle.schedule(UNREAD, a_new_event(A), rules=AZURE, now=NOON).scope
     read = lifecycle.read(started, at=NOON).scope
 
     done = lifecycle.complete(read, A, now=NOON + HOUR).scope
@@ -132,7 +132,7 @@ def test_the_document_is_the_incarnation_and_the_events_that_are_shown() -> None
 def test_a_life_without_surprises_shows_four_documents() -> None:
     """I6, I18: none, Scheduled, Started, gone."""
     none = a_scope()
-    scheduled = lifecycle.schedule(none, a_plan(A), rules=AZURE, now=NOON).scope
+    scheduled = lifecycle.schedule(none, a_new_event(A), rules=AZURE, now=NOON).scope
     started = approved(scheduled, A, now=NOON).scope
     gone = lifecycle.complete(started, A, now=NOON + HOUR).scope
 

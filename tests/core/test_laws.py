@@ -19,7 +19,7 @@ from forewarned.core.model import (
 )
 from forewarned.core.transitions import Canceled, Completed, EventTransition, Scheduled, Started
 from tests.builders import NOON, SECOND, A, a_resource, a_scope
-from tests.core.builders_core import a_plan, facts, shown
+from tests.core.builders_core import a_new_event, facts, shown
 from tests.core.histories import RULES, SHORT_NOTICE, UPDATE_DOMAIN, Chapter, History, histories
 
 SCHEDULED, STARTED = EventStatus.SCHEDULED, EventStatus.STARTED
@@ -349,5 +349,5 @@ def _in_any_case(name: str, draws: st.DataObject) -> str:
 
 
 def _scheduled(scope: Scope, names: list[str]) -> Scope:
-    plan = a_plan(A, source=EventSource.USER, resources=names)
-    return lifecycle.schedule(scope, plan, rules=RULES, now=NOON).scope
+    new = a_new_event(A, source=EventSource.USER, resources=names)
+    return lifecycle.schedule(scope, new, rules=RULES, now=NOON).scope

@@ -5,7 +5,7 @@ from enum import StrEnum
 import pytest
 
 from forewarned.core.ids import HostName, ResourceName, ScopeId
-from forewarned.core.lifecycle import Plan
+from forewarned.core.lifecycle import NewEvent
 from forewarned.core.model import (
     Actor,
     Approval,
@@ -92,12 +92,12 @@ def test_an_event_of_which_nothing_else_is_said_is_announced_without_a_descripti
         created_at=NOON,
         not_before=NOON,
     )
-    plan = Plan(id=A, type=event.type, source=event.source, resources=event.resources)
+    new = NewEvent(id=A, type=event.type, source=event.source, resources=event.resources)
 
     assert (event.description, event.duration, event.announced) == ("", None, True)
-    assert (plan.description, plan.duration, plan.notice) == ("", None, None)
-    assert not plan.short_notice
-    assert not plan.silent
+    assert (new.description, new.duration, new.notice) == ("", None, None)
+    assert not new.short_notice
+    assert not new.silent
 
 
 def test_an_approval_is_no_policys_and_an_actor_no_vm_unless_that_is_said() -> None:

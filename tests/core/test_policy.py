@@ -14,7 +14,7 @@ from forewarned.core.model import (
     document,
 )
 from tests.builders import NOON, A, a_resource, a_scope
-from tests.core.builders_core import AZURE, a_plan, names_of_facts
+from tests.core.builders_core import AZURE, a_new_event, names_of_facts
 
 USER, PLATFORM = EventSource.USER, EventSource.PLATFORM
 REBOOT, REDEPLOY, FREEZE = EventType.REBOOT, EventType.REDEPLOY, EventType.FREEZE
@@ -41,7 +41,9 @@ def test_a_policy_approves_what_users_ask_for_and_only_the_types_it_names(
     """I1."""
     scope = a_scope(policy=policy)
 
-    change = lifecycle.schedule(scope, a_plan(A, type=type_, source=source), rules=AZURE, now=NOON)
+    change = lifecycle.schedule(
+        scope, a_new_event(A, type=type_, source=source), rules=AZURE, now=NOON
+    )
 
     status = change.scope.events[A].status
     assert status is (EventStatus.STARTED if starts else EventStatus.SCHEDULED)
@@ -51,7 +53,7 @@ def test_an_event_approved_by_policy_is_born_started_and_shown() -> None:
     """I18."""
     scope = a_scope(policy=Policy(approves_user_reboot=True))
 
-    change = lifecycle.schedule(scope, a_plan(A, source=USER), rules=AZURE, now=NOON)
+    change = lifecycle.schedule(scope, a_new_event(A, source=USER), rules=AZURE, now=NOON)
 
     [event] = document(change.scope).events
     assert event.status is EventStatus.STARTED
@@ -65,7 +67,7 @@ def test_an_event_approved_by_policy_is_born_started_and_shown() -> None:
 def test_an_event_is_approved_by_policy_when_all_vms_of_its_scope_are_down() -> None:
     scope = a_scope(resources=[a_resource("vm1", state=DOWN), a_resource("vm2", state=DOWN)])
 
-    change = lifecycle.schedule(scope, a_plan(A), rules=AZURE, now=NOON)
+    change = lifecycle.schedule(scope, a_new_event(A), rules=AZURE, now=NOON)
 
     assert change.scope.events[A].start_cause is StartCause.POLICY
 
@@ -75,7 +77,7 @@ def test_one_vm_that_is_up_keeps_the_policy_from_approving(state: ResourceState)
     """I1."""
     scope = a_scope(resources=[a_resource("vm1", state=DOWN), a_resource("vm2", state=state)])
 
-    change = lifecycle.schedule(scope, a_plan(A), rules=AZURE, now=NOON)
+    change = lifecycle.schedule(scope, a_new_event(A), rules=AZURE, now=NOON)
 
     assert change.scope.events[A].status is EventStatus.SCHEDULED
 
@@ -86,6 +88,6 @@ def test_a_policy_may_want_approval_even_when_all_vms_are_down() -> None:
         resources=[a_resource("vm1", state=DOWN)], policy=Policy(approves_when_all_down=False)
     )
 
-    change = lifecycle.schedule(scope, a_plan(A), rules=AZURE, now=NOON)
+    change = lifecycle.schedule(scope, a_new_event(A), rules=AZURE, now=NOON)
 
     assert change.scope.events[A].status is EventStatus.SCHEDULED

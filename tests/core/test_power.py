@@ -5,7 +5,7 @@ import pytest
 from forewarned.core import lifecycle, power
 from forewarned.core.errors import SpotTerminateError, UnknownResourceError
 from forewarned.core.ids import ResourceName
-from forewarned.core.lifecycle import Plan
+from forewarned.core.lifecycle import NewEvent
 from forewarned.core.model import (
     EventSource,
     EventStatus,
@@ -18,7 +18,7 @@ from forewarned.core.model import (
 )
 from forewarned.core.transitions import PowerChanged, cause
 from tests.builders import NOON, A, B, a_resource, a_scope, an_event
-from tests.core.builders_core import AZURE, EARLY, a_plan, facts
+from tests.core.builders_core import AZURE, EARLY, a_new_event, facts
 
 VM1, VM2 = ResourceName("vm1"), ResourceName("vm2")
 RUNNING, STOPPED = ResourceState.RUNNING, ResourceState.STOPPED
@@ -89,13 +89,13 @@ def test_events_need_no_approval_where_all_vms_are_switched_off(
     vms = [a_resource(f"vm{n}", state=state) for n, state in enumerate(states, 1)]
     scope = a_scope(resources=vms, policy=Policy(approves_when_all_down=True))
 
-    change = lifecycle.schedule(scope, a_plan(A), rules=AZURE, now=NOON)
+    change = lifecycle.schedule(scope, a_new_event(A), rules=AZURE, now=NOON)
 
     assert (change.scope.events[A].status is EventStatus.STARTED) is starts
 
 
-def silent(type_: EventType) -> Plan:
-    return Plan(id=A, type=type_, source=EventSource.USER, resources=(VM1,), silent=True)
+def silent(type_: EventType) -> NewEvent:
+    return NewEvent(id=A, type=type_, source=EventSource.USER, resources=(VM1,), silent=True)
 
 
 @pytest.mark.parametrize("type_", [EventType.REBOOT, EventType.TERMINATE])
@@ -117,4 +117,4 @@ def test_a_spot_vm_is_deleted_without_notice_and_never_with() -> None:
 
     assert change.scope.events[A].status is EventStatus.STARTED
     with pytest.raises(SpotTerminateError):
-        lifecycle.schedule(scope, a_plan(A, type=EventType.TERMINATE), rules=AZURE, now=NOON)
+        lifecycle.schedule(scope, a_new_event(A, type=EventType.TERMINATE), rules=AZURE, now=NOON)

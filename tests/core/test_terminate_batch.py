@@ -10,7 +10,7 @@ from tests.core.builders_core import (
     APPROVAL,
     AZURE,
     EARLY,
-    a_plan,
+    a_new_event,
     a_terminate,
     approved,
     facts,
@@ -159,7 +159,7 @@ def test_a_new_delete_with_less_notice_blocks_one_that_is_approved_and_waits() -
         a_terminate(2, not_before=NOON + 15 * MINUTE, approval=APPROVAL),
         resources=[a_resource(f"vm{number}") for number in (1, 2, 3)],
     )
-    third = a_plan(THREE, type=EventType.TERMINATE, resources=["vm3"])
+    third = a_new_event(THREE, type=EventType.TERMINATE, resources=["vm3"])
     scope = lifecycle.schedule(scope, third, rules=AZURE, now=NOON).scope
 
     first_approved = approved(scope, ONE, now=NOON).scope
@@ -176,9 +176,9 @@ def test_an_operation_on_an_inactive_scope_does_not_wait_for_pending_deletes() -
         resources=[a_resource("vm1"), a_resource("vm2")],
         active=False,
     )
-    plan = a_plan(TWO, type=EventType.TERMINATE, resources=["vm2"])
+    new = a_new_event(TWO, type=EventType.TERMINATE, resources=["vm2"])
 
-    change = lifecycle.schedule(scope, plan, rules=AZURE, now=EARLY)
+    change = lifecycle.schedule(scope, new, rules=AZURE, now=EARLY)
 
     assert with_status(change.scope, STARTED) == {TWO}
 

@@ -356,7 +356,7 @@ async def test_events_keep_the_order_they_came_in_whatever_changes_in_them(store
 async def test_every_transition_has_one_row_of_history(store: Store) -> None:
     """I29"""
     await keep(store, a_scope())
-    plan = lifecycle.Plan(
+    new = lifecycle.NewEvent(
         id=A,
         type=an_event().type,
         source=an_event().source,
@@ -364,7 +364,7 @@ async def test_every_transition_has_one_row_of_history(store: Store) -> None:
     )
 
     def decision(tx: Transaction) -> None:
-        change = lifecycle.schedule(tx.load(SCOPE1), plan, rules=Rules(), now=tx.now)
+        change = lifecycle.schedule(tx.load(SCOPE1), new, rules=Rules(), now=tx.now)
         change = change.plus(
             lifecycle.approve(change.scope, [A], by=OPERATOR, rules=Rules(), now=tx.now)
         )

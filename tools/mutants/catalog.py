@@ -128,8 +128,8 @@ _RULES: Final = (
     Mutant(
         name="announced-to-nobody",
         file="core/lifecycle.py",
-        old="announced=scope.active and not plan.silent,",
-        new="announced=not plan.silent,",
+        old="announced=scope.active and not new.silent,",
+        new="announced=not new.silent,",
         breaks="I28: a scope that no VM reads gets notice all the same",
         tests=(MACHINE,),
     ),

@@ -49,7 +49,7 @@ _DOWN: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class NewEvent:
     """An event to be scheduled."""
 
     id: EventId
@@ -70,30 +70,30 @@ class Plan:
 # --- what people, VMs and actuators ask for ------------------------------------------------------
 
 
-def schedule(scope: Scope, plan: Plan, *, rules: Rules, now: datetime) -> Change:
+def schedule(scope: Scope, new: NewEvent, *, rules: Rules, now: datetime) -> Change:
     """Publish an event; in an inactive scope, carry the operation out without one."""
-    resources = named(scope, plan.resources)
-    _refuse_unfit(scope, plan, resources, rules)
+    resources = named(scope, new.resources)
+    _refuse_unfit(scope, new, resources, rules)
     lead = notice.agree(
-        plan.type,
+        new.type,
         resources,
-        asked=plan.notice,
-        short_notice=plan.short_notice,
+        asked=new.notice,
+        short_notice=new.short_notice,
         short_notice_allowed=rules.short_notice_allowed,
     )
     event = replace(
-        _event(scope, plan, resources, now),
+        _event(scope, new, resources, now),
         not_before=notice.not_before(now, lead),
-        approval=_approval_by_policy(scope, plan, now),
+        approval=_approval_by_policy(scope, new, now),
     )
     return settle(scope, Change(scope=with_event(scope, event)), now=now)
 
 
-def fail(scope: Scope, plan: Plan, *, now: datetime) -> Change:
+def fail(scope: Scope, new: NewEvent, *, now: datetime) -> Change:
     """Publish an event that has begun already: a host does not ask before it breaks."""
-    resources = named(scope, plan.resources)
-    _refuse_malformed(scope, plan, resources)
-    event = started(_event(scope, plan, resources, now), StartCause.HOST_FAILURE, now)
+    resources = named(scope, new.resources)
+    _refuse_malformed(scope, new, resources)
+    event = started(_event(scope, new, resources, now), StartCause.HOST_FAILURE, now)
     fact = Started(scope_id=scope.id, at=now, event=event, cause=StartCause.HOST_FAILURE)
     return published(scope, Change(scope=with_event(scope, event), transitions=(fact,)))
 
@@ -296,26 +296,28 @@ def named(scope: Scope, names: Collection[ResourceName]) -> tuple[Resource, ...]
 # --- refusals ------------------------------------------------------------------------------------
 
 
-def _refuse_malformed(scope: Scope, plan: Plan, resources: tuple[Resource, ...]) -> None:
+def _refuse_malformed(scope: Scope, new: NewEvent, resources: tuple[Resource, ...]) -> None:
     if not resources:
         raise errors.NoResourcesError
-    if plan.id in scope.events:
-        raise errors.DuplicateEventError(plan.id)
+    if new.id in scope.events:
+        raise errors.DuplicateEventError(new.id)
     domains = {resource.update_domain for resource in resources}
     if len(domains) > 1:
         raise errors.SeveralUpdateDomainsError(domains)
-    descriptions.refuse_unfit(plan.description, plan.duration)
+    descriptions.refuse_unfit(new.description, new.duration)
 
 
-def _refuse_unfit(scope: Scope, plan: Plan, resources: tuple[Resource, ...], rules: Rules) -> None:
-    _refuse_malformed(scope, plan, resources)
+def _refuse_unfit(
+    scope: Scope, new: NewEvent, resources: tuple[Resource, ...], rules: Rules
+) -> None:
+    _refuse_malformed(scope, new, resources)
     for resource in resources:
         is_spot = resource.priority is Priority.SPOT
-        if plan.type is EventType.PREEMPT and not is_spot:
+        if new.type is EventType.PREEMPT and not is_spot:
             raise errors.NotSpotError(resource.name)
-        if plan.type is EventType.TERMINATE and is_spot and not plan.silent:
+        if new.type is EventType.TERMINATE and is_spot and not new.silent:
             raise errors.SpotTerminateError(resource.name)
-    if plan.source is EventSource.USER and rules.max_user_events is not None:
+    if new.source is EventSource.USER and rules.max_user_events is not None:
         is_open = [event.source is EventSource.USER for event in scope.events.values()]
         if sum(is_open) >= rules.max_user_events:
             raise errors.TooManyUserEventsError(rules.max_user_events)
@@ -348,30 +350,30 @@ def _started_event(scope: Scope, event_id: EventId) -> Event:
 # --- parts of decisions --------------------------------------------------------------------------
 
 
-def _event(scope: Scope, plan: Plan, resources: tuple[Resource, ...], now: datetime) -> Event:
+def _event(scope: Scope, new: NewEvent, resources: tuple[Resource, ...], now: datetime) -> Event:
     """Without a NotBefore, and approved by no one."""
     return Event(
-        id=plan.id,
-        type=plan.type,
+        id=new.id,
+        type=new.type,
         status=EventStatus.SCHEDULED,
-        source=plan.source,
+        source=new.source,
         resources=tuple(resource.name for resource in resources),
         created_at=now,
         not_before=None,
-        description=plan.description,
-        duration=plan.duration,
-        announced=scope.active and not plan.silent,
-        maintenance=plan.maintenance,
+        description=new.description,
+        duration=new.duration,
+        announced=scope.active and not new.silent,
+        maintenance=new.maintenance,
     )
 
 
-def _approval_by_policy(scope: Scope, plan: Plan, now: datetime) -> Approval | None:
+def _approval_by_policy(scope: Scope, new: NewEvent, now: datetime) -> Approval | None:
     policy = scope.policy
     states = {resource.state for resource in scope.resources.values()}
-    by_user = plan.source is EventSource.USER
+    by_user = new.source is EventSource.USER
     if (
-        (by_user and plan.type is EventType.REBOOT and policy.approves_user_reboot)
-        or (by_user and plan.type is EventType.REDEPLOY and policy.approves_user_redeploy)
+        (by_user and new.type is EventType.REBOOT and policy.approves_user_reboot)
+        or (by_user and new.type is EventType.REDEPLOY and policy.approves_user_redeploy)
         or (policy.approves_when_all_down and states <= _DOWN)
     ):
         return Approval(by="policy", at=now, by_policy=True)

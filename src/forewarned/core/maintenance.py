@@ -13,7 +13,7 @@ from typing import Final
 from forewarned.core import descriptions, errors, lifecycle, notice
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName
-from forewarned.core.lifecycle import Plan
+from forewarned.core.lifecycle import NewEvent
 from forewarned.core.model import (
     Event,
     EventSource,
@@ -60,7 +60,7 @@ def maintain_host(  # each argument is a fact the decision needs
 
     def announce(scope: Scope, names: Names) -> Change:
         _refuse_conflict(scope, scope.resources[names[0]].update_domain)
-        plan = Plan(
+        new = NewEvent(
             id=next(event_ids),
             type=work.type,
             source=EventSource.PLATFORM,
@@ -71,7 +71,7 @@ def maintain_host(  # each argument is a fact the decision needs
             description=work.description,
             maintenance=work.id,
         )
-        return lifecycle.schedule(scope, plan, rules=rules, now=now)
+        return lifecycle.schedule(scope, new, rules=rules, now=now)
 
     return _agreed(_on_host(scopes, host, announce), work.id, now=now)
 
@@ -132,14 +132,14 @@ def fail_host(
     """A host broke: events that have started already, one for each update domain on it."""
 
     def fail(scope: Scope, names: Names) -> Change:
-        plan = Plan(
+        new = NewEvent(
             id=next(event_ids),
             type=rules.host_failure_type,
             source=EventSource.PLATFORM,
             resources=names,
             description=description,
         )
-        return lifecycle.fail(scope, plan, now=now)
+        return lifecycle.fail(scope, new, now=now)
 
     return _on_host(scopes, host, fail)
 
@@ -158,7 +158,7 @@ def predict_failure(
     def announce(scope: Scope, names: Names) -> Change:
         change = Change(scope=scope)
         for name in names:
-            plan = Plan(
+            new = NewEvent(
                 id=next(event_ids),
                 type=EventType.REDEPLOY,
                 source=EventSource.PLATFORM,
@@ -166,7 +166,7 @@ def predict_failure(
                 notice=rules.predicted_failure_notice,
                 description=description,
             )
-            change = change.plus(lifecycle.schedule(change.scope, plan, rules=rules, now=now))
+            change = change.plus(lifecycle.schedule(change.scope, new, rules=rules, now=now))
         return change
 
     return _on_host(scopes, host, announce)

@@ -74,13 +74,13 @@ class Watched:
         def work(tx: Transaction) -> None:
             for each in range(number):
                 scope = _with_vm(tx, each)
-                plan = lifecycle.Plan(
+                new = lifecycle.NewEvent(
                     id=event_id(each + 1),
                     type=EventType.REBOOT,
                     source=EventSource.PLATFORM,
                     resources=tuple(scope.resources),
                 )
-                tx.save(lifecycle.schedule(scope, plan, rules=RULES, now=tx.now), by=OPERATOR)
+                tx.save(lifecycle.schedule(scope, new, rules=RULES, now=tx.now), by=OPERATOR)
 
         await self.engine.decide(work)
 

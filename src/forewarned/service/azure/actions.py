@@ -14,7 +14,7 @@ from forewarned.core import descriptions, lifecycle, power
 from forewarned.core.change import Change
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import EventId, ScopeId
-from forewarned.core.lifecycle import Plan
+from forewarned.core.lifecycle import NewEvent
 from forewarned.core.model import (
     Actor,
     Event,
@@ -131,8 +131,8 @@ class _Wanted:
     notice: timedelta | None = None
     silent: bool = False
 
-    def plan(self, ids: Ids) -> Plan:
-        return Plan(
+    def new_event(self, ids: Ids) -> NewEvent:
+        return NewEvent(
             id=ids.event(self.type, self.vm.name),
             type=self.type,
             source=self.source,
@@ -161,10 +161,10 @@ def _schedule(
             if joined is not None:
                 event_ids.append(joined.id)
                 continue
-            plan = each.plan(context.ids)
-            event_ids.append(plan.id)
+            new = each.new_event(context.ids)
+            event_ids.append(new.id)
             change = change.plus(
-                lifecycle.schedule(change.scope, plan, rules=context.rules, now=tx.now)
+                lifecycle.schedule(change.scope, new, rules=context.rules, now=tx.now)
             )
         save(tx, change, by=context.by)
     return tuple(dict.fromkeys(event_ids))

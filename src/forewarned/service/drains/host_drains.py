@@ -9,7 +9,7 @@ from forewarned.core.copying import replace
 from forewarned.core.descriptions import HOST_MAINTENANCE
 from forewarned.core.errors import RefusalError, UnknownHostError
 from forewarned.core.ids import EventId, HostName, ResourceName
-from forewarned.core.lifecycle import Plan
+from forewarned.core.lifecycle import NewEvent
 from forewarned.core.model import Actor, EventSource, EventStatus, EventType, ResourceState
 from forewarned.core.rules import Rules
 from forewarned.service.drains import progress
@@ -248,7 +248,7 @@ class HostDrains:
         by: Actor,
     ) -> Move:
         order = drain.order
-        plan = Plan(
+        new = NewEvent(
             id=event_id,
             type=order.type,
             source=EventSource.PLATFORM,
@@ -259,7 +259,7 @@ class HostDrains:
         )
         try:
             scope = tx.load(standing.scope_id)
-            save(tx, lifecycle.schedule(scope, plan, rules=self._rules, now=tx.now), by=by)
+            save(tx, lifecycle.schedule(scope, new, rules=self._rules, now=tx.now), by=by)
         except RefusalError as refusal:
             return replace(move, state=MoveState.BLOCKED, reason=str(refusal))
         return replace(move, event_id=event_id, tries=move.tries + 1)

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from forewarned.core import descriptions, errors, lifecycle, maintenance
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from forewarned.core.lifecycle import Plan
+from forewarned.core.lifecycle import NewEvent
 from forewarned.core.maintenance import Maintenance
 from forewarned.core.model import Actor, EventSource, EventType, Scope
 from forewarned.core.rules import Rules
@@ -98,9 +98,9 @@ class Scheduler:
             names_by_scope = _by_scope(tx, request.resources)
             for scope in tx.load_all(names_by_scope):
                 change, names = Change(scope=scope), names_by_scope[scope.id]
-                for plan in _plans(request, names, ids):
+                for new in _new_events(request, names, ids):
                     change = change.plus(
-                        lifecycle.schedule(change.scope, plan, rules=self._rules, now=tx.now)
+                        lifecycle.schedule(change.scope, new, rules=self._rules, now=tx.now)
                     )
                 changes.append(change)
             return _saved(tx, changes, by)
@@ -176,15 +176,15 @@ class Scheduler:
         )
 
 
-def _plans(
+def _new_events(
     request: Request, names: tuple[ResourceName, ...], ids: Iterator[EventId]
-) -> Iterator[Plan]:
+) -> Iterator[NewEvent]:
     one_each = request.type is EventType.TERMINATE
     description = request.description
     if description is None:
         description = descriptions.usual(request.type, request.source)
     for group in ((name,) for name in names) if one_each else (names,):
-        yield Plan(
+        yield NewEvent(
             id=next(ids),
             type=request.type,
             source=request.source,
