@@ -23,7 +23,7 @@ from forewarned.runtime.assembly import Application
 from forewarned.runtime.writer import FeedDelivery
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 from forewarned.service.ports import Store
@@ -108,8 +108,8 @@ class Writer:
         await self._opened.aclose()
 
     async def schedule(self, name: ResourceName = WEB) -> EventRecord:
-        request = Request(type=EventType.FREEZE, resources=(name,), source=EventSource.PLATFORM)
-        [record] = await self.use_cases.scheduler.schedule(request, by=OPERATOR)
+        order = EventOrder(type=EventType.FREEZE, resources=(name,), source=EventSource.PLATFORM)
+        [record] = await self.use_cases.scheduler.schedule(order, by=OPERATOR)
         return record
 
 

@@ -12,7 +12,7 @@ from forewarned.core.model import EventSource, EventType
 from forewarned.runtime import single_process
 from forewarned.runtime.settings import load
 from forewarned.runtime.single_process import Running
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 from tests.builders import OPERATOR
 from tests.metadata.fakes import Answer, Client, get
@@ -53,9 +53,9 @@ class Nodes:
         await use_cases.fleet.apply(FleetPlan(vms=vms), by=OPERATOR)
 
     async def schedule(self, node: int, vm: ResourceName = WEB) -> str:
-        request = Request(type=EventType.FREEZE, resources=(vm,), source=EventSource.PLATFORM)
+        order = EventOrder(type=EventType.FREEZE, resources=(vm,), source=EventSource.PLATFORM)
         scheduler = self.running[node].application.use_cases.scheduler
-        [record] = await scheduler.schedule(request, by=OPERATOR)
+        [record] = await scheduler.schedule(order, by=OPERATOR)
         return record.event.id
 
     async def cancel(self, node: int, event_id: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventSource, EventType
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Member
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import Caller
@@ -75,8 +75,8 @@ async def site(anyio_backend: object, database: Database, tmp_path: Path) -> Asy
 
 async def schedule(site: Site) -> EventId:
     names = (ResourceName("vm1"), ResourceName("vm2"))
-    request = Request(type=EventType.REBOOT, resources=names, source=EventSource.PLATFORM)
-    [record] = await site.use_cases[0].scheduler.schedule(request, by=OPERATOR)
+    order = EventOrder(type=EventType.REBOOT, resources=names, source=EventSource.PLATFORM)
+    [record] = await site.use_cases[0].scheduler.schedule(order, by=OPERATOR)
     return record.event.id
 
 

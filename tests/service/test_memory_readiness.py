@@ -13,7 +13,7 @@ from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventType
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.engine import Engine
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Member, VirtualMachine
 from forewarned.service.memory_readiness import MemoryReadiness
 from forewarned.service.ports import Snapshot, Store
@@ -72,8 +72,8 @@ class Site:
 
     async def schedule(self, *names: str) -> EventId:
         resources = tuple(map(ResourceName, names))
-        request = Request(type=EventType.REBOOT, resources=resources, source=EventSource.PLATFORM)
-        [record] = await self.use_cases.scheduler.schedule(request, by=OPERATOR)
+        order = EventOrder(type=EventType.REBOOT, resources=resources, source=EventSource.PLATFORM)
+        [record] = await self.use_cases.scheduler.schedule(order, by=OPERATOR)
         return record.event.id
 
     async def report(self, event: EventId, name: str, standing: Standing = Standing.READY) -> Said:

@@ -23,7 +23,7 @@ from forewarned.core.tasks import Failure
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.drains.host_drains import HostDrains
 from forewarned.service.drains.model import DrainOrder, HostListing
-from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.events.schedule import EventOrder, WorkOrder
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.reset import Reset
@@ -142,9 +142,9 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     use_cases = world.use_cases
     schedule, approvals = use_cases.scheduler, use_cases.approvals
 
-    def request(type_: EventType, *names: str) -> Request:
+    def order(type_: EventType, *names: str) -> EventOrder:
         resources = tuple(map(ResourceName, names))
-        return Request(type=type_, resources=resources, source=EventSource.PLATFORM)
+        return EventOrder(type=type_, resources=resources, source=EventSource.PLATFORM)
 
     yield await use_cases.fleet.apply_once(parse(FLEET), by=OPERATOR)
     yield await world.fleet.apply_once(
@@ -153,13 +153,13 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     for name in (WEB, DB, API):
         caller = await world.caller(name)
         await use_cases.activation.activate(caller, address="10.0.0.1")
-    yield await schedule.schedule(request(EventType.REBOOT, "web", "db-0", "db-2"), by=OPERATOR)
-    yield await schedule.schedule(request(EventType.TERMINATE, "api_0", "api_1"), by=OPERATOR)
+    yield await schedule.schedule(order(EventType.REBOOT, "web", "db-0", "db-2"), by=OPERATOR)
+    yield await schedule.schedule(order(EventType.TERMINATE, "api_0", "api_1"), by=OPERATOR)
     event = (await world.event(EventType.TERMINATE)).event.id
     yield await schedule.cancel(event, reason="not now", by=OPERATOR)
     event = (await world.event(EventType.REBOOT)).event.id
     await approvals.approve([event], caller=await world.caller(DB), address="10.0.0.9")
-    work = WorkRequest(type=EventType.FREEZE)
+    work = WorkOrder(type=EventType.FREEZE)
     yield await schedule.maintain_host(HostName("rack1"), work, by=OPERATOR)
     event = (await world.event(EventType.FREEZE)).event.id
     yield await schedule.cancel(event, reason="nor then", by=OPERATOR)
@@ -171,13 +171,13 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     yield await schedule.fail_host(HostName("rack1"), by=OPERATOR)
     yield await schedule.predict_failure(HostName("rack2"), by=OPERATOR)
     await world.clock.step(HOUR)
-    [started] = await schedule.schedule(request(EventType.REDEPLOY, "api_1"), by=OPERATOR)
+    [started] = await schedule.schedule(order(EventType.REDEPLOY, "api_1"), by=OPERATOR)
     await approvals.approve_from_outside(started.event.id, by=OPERATOR)
     impact = Report(Stage.INTERRUPTED, started.scope_id, started.event.id)
     await use_cases.actuation.report(impact, impact)
     yield await use_cases.actuation.complete_by_hand(started.event.id, by=OPERATOR)
     others = world.unsimulated
-    [moving] = await others.scheduler.schedule(request(EventType.FREEZE, "report"), by=OPERATOR)
+    [moving] = await others.scheduler.schedule(order(EventType.FREEZE, "report"), by=OPERATOR)
     await others.approvals.approve_from_outside(moving.event.id, by=OPERATOR)
     async for result in every_word_on_a_task(others.tasks, moving.event.id):
         yield result

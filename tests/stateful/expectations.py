@@ -23,7 +23,7 @@ from forewarned.core.errors import (
 )
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import EventType, ResourceState
-from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.events.schedule import EventOrder, WorkOrder
 from tests.builders import DAY
 from tests.stateful.fleet import LONGEST_TERMINATE_NOTICE, SPOT_SCOPES, VMS, Vm
 from tests.stateful.laws_of_commits import minimum_notice
@@ -35,43 +35,41 @@ LONGEST_NOTICE: Final = 90 * DAY
 MAINTAINABLE: Final = {EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY}
 
 
-def of_request(request: Request, oracle: Oracle, *, short_allowed: bool) -> Refusals:
+def of_order(order: EventOrder, oracle: Oracle, *, short_allowed: bool) -> Refusals:
     refusals: Refusals = set()
-    names = [str(name) for name in request.resources]
+    names = [str(name) for name in order.resources]
     vms = [VMS[name] for name in names]
     if not set(names) <= set(oracle.vms()):
         refusals.add(UnknownResourceError)
     if len(set(names)) < len(names):
         refusals.add(DuplicateResourceError)
-    if request.type is EventType.PREEMPT and any(vm.scope not in SPOT_SCOPES for vm in vms):
+    if order.type is EventType.PREEMPT and any(vm.scope not in SPOT_SCOPES for vm in vms):
         refusals.add(NotSpotError)
-    if request.type is EventType.TERMINATE and any(vm.scope in SPOT_SCOPES for vm in vms):
+    if order.type is EventType.TERMINATE and any(vm.scope in SPOT_SCOPES for vm in vms):
         refusals.add(SpotTerminateError)
-    if request.type is not EventType.TERMINATE and _span_update_domains(vms):
+    if order.type is not EventType.TERMINATE and _span_update_domains(vms):
         refusals.add(SeveralUpdateDomainsError)
     for name in names:
         refusals |= _of_notice(
-            request.type,
-            request.notice,
-            minimum_notice(request.type, [name]),
-            is_short=request.short_notice,
+            order.type,
+            order.notice,
+            minimum_notice(order.type, [name]),
+            is_short=order.short_notice,
             short_allowed=short_allowed,
         )
     return refusals
 
 
-def of_host_work(
-    request: WorkRequest, host: str, oracle: Oracle, *, short_allowed: bool
-) -> Refusals:
+def of_host_work(order: WorkOrder, host: str, oracle: Oracle, *, short_allowed: bool) -> Refusals:
     unknown: Refusals = set() if vms_up(oracle, host=host) else {UnknownHostError}
-    return unknown | _of_work(request, short_allowed=short_allowed)
+    return unknown | _of_work(order, short_allowed=short_allowed)
 
 
 def of_set_work(
-    request: WorkRequest, scope_id: ScopeId, oracle: Oracle, *, short_allowed: bool
+    order: WorkOrder, scope_id: ScopeId, oracle: Oracle, *, short_allowed: bool
 ) -> Refusals:
     nobody: Refusals = set() if vms_up(oracle, scope_id=scope_id) else {NoResourcesError}
-    return nobody | _of_work(request, short_allowed=short_allowed)
+    return nobody | _of_work(order, short_allowed=short_allowed)
 
 
 def vms_up(oracle: Oracle, *, scope_id: ScopeId | None = None, host: str | None = None) -> list[Vm]:
@@ -92,14 +90,14 @@ def is_under_work(oracle: Oracle, scope_id: ScopeId) -> bool:
     return is_planned or any(life.event.maintenance and not life.is_over for life in lives)
 
 
-def _of_work(request: WorkRequest, *, short_allowed: bool) -> Refusals:
-    if request.type not in MAINTAINABLE:
+def _of_work(order: WorkOrder, *, short_allowed: bool) -> Refusals:
+    if order.type not in MAINTAINABLE:
         return {NotMaintainableError}
     return _of_notice(
-        request.type,
-        request.notice,
-        minimum_notice(request.type, []),
-        is_short=request.short_notice,
+        order.type,
+        order.notice,
+        minimum_notice(order.type, []),
+        is_short=order.short_notice,
         short_allowed=short_allowed,
     )
 

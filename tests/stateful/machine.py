@@ -25,7 +25,7 @@ from forewarned.core.errors import (
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
-from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.events.schedule import EventOrder, WorkOrder
 from forewarned.service.records import Report, Stage
 from forewarned.service.use_cases import UseCases
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR, SECOND, event_id
@@ -56,9 +56,9 @@ notices = st.sampled_from(
 )
 maintainable = st.sampled_from([EventType.REBOOT, EventType.FREEZE, EventType.REDEPLOY])
 works = st.one_of(
-    st.builds(WorkRequest, type=maintainable),
+    st.builds(WorkOrder, type=maintainable),
     st.builds(
-        WorkRequest, type=types, notice=notices, short_notice=st.booleans(), duration=durations
+        WorkOrder, type=types, notice=notices, short_notice=st.booleans(), duration=durations
     ),
 )
 steps = st.one_of(
@@ -129,7 +129,7 @@ class ScheduledEvents(TaskRules):
         duration: timedelta | None,
     ) -> None:
         self._schedule(
-            Request(
+            EventOrder(
                 type=type_,
                 resources=tuple(map(ResourceName, vms)),
                 source=source,
@@ -145,7 +145,7 @@ class ScheduledEvents(TaskRules):
         last = EventType.PREEMPT if VMS[name].scope in SPOT_SCOPES else EventType.TERMINATE
         suitable = [EventType.REBOOT, EventType.FREEZE, EventType.REDEPLOY, last]
         type_ = suitable[turn % len(suitable)]
-        self._schedule(Request(type=type_, resources=(ResourceName(name),), source=source))
+        self._schedule(EventOrder(type=type_, resources=(ResourceName(name),), source=source))
 
     @rule(
         batch=st.sets(st.sampled_from(range(FULL[BATCH])), min_size=1),
@@ -154,7 +154,7 @@ class ScheduledEvents(TaskRules):
     def schedule_terminates(self, batch: set[int], notice: timedelta | None) -> None:
         resources = tuple(ResourceName(f"batch_{number}") for number in sorted(batch))
         user, terminate = EventSource.USER, EventType.TERMINATE
-        self._schedule(Request(type=terminate, resources=resources, source=user, notice=notice))
+        self._schedule(EventOrder(type=terminate, resources=resources, source=user, notice=notice))
 
     @precondition(lambda self: self.oracle.lives)
     @rule(name=names, pick=picks)
@@ -165,11 +165,9 @@ class ScheduledEvents(TaskRules):
         used = _chosen(self.oracle.lives.values(), pick).event.id
         self.observer.stack.give_next(used)
         reboot, platform = EventType.REBOOT, EventSource.PLATFORM
-        request = Request(type=reboot, resources=(ResourceName(name),), source=platform)
+        order = EventOrder(type=reboot, resources=(ResourceName(name),), source=platform)
 
-        self.observer.expect(
-            self.app.scheduler.schedule(request, by=OPERATOR), [DuplicateEventError]
-        )
+        self.observer.expect(self.app.scheduler.schedule(order, by=OPERATOR), [DuplicateEventError])
 
     # Failures always succeed, and would crowd out the rest.
     @precondition(lambda self: len(self.oracle.under_way()) < FEW)
@@ -183,7 +181,7 @@ class ScheduledEvents(TaskRules):
         self.observer.expect(fail(host, by=OPERATOR), refusals)
 
     @rule(pick=picks, work=works)
-    def maintain_host(self, pick: int, work: WorkRequest) -> None:
+    def maintain_host(self, pick: int, work: WorkOrder) -> None:
         host = self._host(pick)
         refusals = expectations.of_host_work(
             work, host, self.oracle, short_allowed=self.short_allowed
@@ -198,7 +196,7 @@ class ScheduledEvents(TaskRules):
         _assert_answered(answer, refusals, may_conflict=may_conflict)
 
     @rule(scope_id=scopes, work=works)
-    def maintain_set(self, scope_id: ScopeId, work: WorkRequest) -> None:
+    def maintain_set(self, scope_id: ScopeId, work: WorkOrder) -> None:
         refusals = expectations.of_set_work(
             work, scope_id, self.oracle, short_allowed=self.short_allowed
         )
@@ -211,10 +209,10 @@ class ScheduledEvents(TaskRules):
 
         _assert_answered(answer, refusals, may_conflict=may_conflict)
 
-    def _schedule(self, request: Request) -> None:
-        refusals = expectations.of_request(request, self.oracle, short_allowed=self.short_allowed)
+    def _schedule(self, order: EventOrder) -> None:
+        refusals = expectations.of_order(order, self.oracle, short_allowed=self.short_allowed)
         answer, heard = self.observer.attempt(
-            self.app.scheduler.schedule(request, by=OPERATOR), is_short=request.short_notice
+            self.app.scheduler.schedule(order, by=OPERATOR), is_short=order.short_notice
         )
         _assert_answered(answer, refusals, may_conflict=False)
         if not isinstance(answer, RefusalError):

@@ -7,7 +7,7 @@ import pytest
 from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.core.rules import Rules
-from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.events.schedule import EventOrder, WorkOrder
 from forewarned.service.listings import HistoryFilter
 from tests.builders import NOON, OPERATOR
 from tests.stateful.documents import NEWEST
@@ -33,7 +33,7 @@ def test_pruning_does_not_undo_the_start_it_was_the_last_thing_to_wait_for(
 ) -> None:
     """I16, I18, I29. `solo` alone had not approved the maintenance of its host, and then it went."""
     app = observer.stack.use_cases
-    work = WorkRequest(type=EventType.REBOOT)
+    work = WorkOrder(type=EventType.REBOOT)
     observer.expect(app.scheduler.maintain_host(HostName("rack-1"), work, by=OPERATOR))
     parts = list(observer.oracle.waiting())
     for part in parts:
@@ -55,13 +55,13 @@ def test_the_end_of_a_vm_is_the_end_of_the_work_that_waited_for_it_alone(
     """I16, I19: `solo` is deleted while it alone holds the maintenance of its host back."""
     app = observer.stack.use_cases
     solo = (ResourceName("solo"),)
-    work = WorkRequest(type=EventType.REBOOT)
+    work = WorkOrder(type=EventType.REBOOT)
     observer.expect(app.scheduler.maintain_host(HostName("rack-1"), work, by=OPERATOR))
     parts = list(observer.oracle.waiting())
     for part in parts:
         if part.scope_id != SOLO:
             observer.approve(observer.oracle.vms(part.scope_id)[0], [part.event.id])
-    terminate = Request(type=EventType.TERMINATE, resources=solo, source=EventSource.USER)
+    terminate = EventOrder(type=EventType.TERMINATE, resources=solo, source=EventSource.USER)
     observer.expect(app.scheduler.schedule(terminate, by=OPERATOR))
     [deleting] = [life.event.id for life in observer.oracle.waiting() if life not in parts]
     observer.approve("solo", [deleting])

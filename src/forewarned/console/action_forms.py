@@ -12,7 +12,7 @@ from forewarned.security.identities import Role
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.models.set_changes import ScaleSetChange
 from forewarned.service.azure.resource_ids import InvalidResourceIdError, ResourceId
-from forewarned.service.events.schedule import Request, WorkRequest, usual_source
+from forewarned.service.events.schedule import EventOrder, WorkOrder, usual_source
 
 MOST_INSTANCES: Final = 1000
 
@@ -38,7 +38,7 @@ class ActionForm:
 
 async def _schedule(actions: Actions, form: Form, by: Actor) -> Caused:
     type_ = form.choice("type", EventType)
-    request = Request(
+    order = EventOrder(
         type=type_,
         resources=tuple(map(ResourceName, form.names())),
         source=form.optional_choice("source", EventSource) or usual_source(type_),
@@ -47,7 +47,7 @@ async def _schedule(actions: Actions, form: Form, by: Actor) -> Caused:
         duration=form.span("duration"),
         description=form.text("description") or None,
     )
-    return await actions.scheduler.schedule(request, by=by)
+    return await actions.scheduler.schedule(order, by=by)
 
 
 def _operate(action: Action) -> Perform:
@@ -101,8 +101,8 @@ def _host(form: Form) -> HostName:
     return HostName(form.required("host", "a host"))
 
 
-def _work(form: Form) -> WorkRequest:
-    return WorkRequest(
+def _work(form: Form) -> WorkOrder:
+    return WorkOrder(
         type=form.choice("type", EventType),
         notice=form.span("notice"),
         short_notice="short_notice" in form,

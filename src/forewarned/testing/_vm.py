@@ -13,7 +13,7 @@ from forewarned.metadata import wire
 from forewarned.service.azure import inventory
 from forewarned.service.azure.actions import Action, operate
 from forewarned.service.events.api_versions import EVENT_VERSIONS
-from forewarned.service.events.schedule import Request as Wanted
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.ports import Transaction
 from forewarned.service.records import EventRecord
 from forewarned.testing._arguments import MistakeError, Span, choose, span_or_none
@@ -77,7 +77,7 @@ class Vm:
                 event.wait_gone()
                 return event
         usual = EventSource.USER if kind is EventType.TERMINATE else EventSource.PLATFORM
-        wanted = Wanted(
+        order = EventOrder(
             type=kind,
             resources=(ResourceName(self.name),),
             source=usual if source is None else choose(EventSource, source, "a source"),
@@ -87,7 +87,7 @@ class Vm:
             description=description,
         )
         scheduler = self._server.use_cases.scheduler
-        [record] = self._server.call(scheduler.schedule(wanted, by=TEST))
+        [record] = self._server.call(scheduler.schedule(order, by=TEST))
         return Event(self._server, record.event.id)
 
     async def _delete_untold(self) -> EventId | None:

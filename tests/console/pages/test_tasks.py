@@ -7,7 +7,7 @@ import pytest
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor, EventSource, EventType, Resource
 from forewarned.core.tasks import Failure
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.lifecycle.tasks import Seen, TaskRef
 from tests.builders import OPERATOR
 from tests.console.console_client import ConsoleClient, console_client, text_of
@@ -28,12 +28,12 @@ async def console(anyio_backend: object) -> AsyncIterator[ConsoleClient]:
 
 async def stuck(console: ConsoleClient, *names: str) -> str:
     """The event of these VMs, whose tasks are stuck. Its id."""
-    request = Request(
+    order = EventOrder(
         type=EventType.FREEZE,
         source=EventSource.PLATFORM,
         resources=tuple(map(ResourceName, names)),
     )
-    [record] = await console.use_cases.scheduler.schedule(request, by=OPERATOR)
+    [record] = await console.use_cases.scheduler.schedule(order, by=OPERATOR)
     tasks = console.use_cases.tasks
     for claim in await tasks.claim("rack1", holder="hv-a:4711", limit=9):
         ref = TaskRef(claim.task.event_id, claim.task.vm, claim.task.attempt)

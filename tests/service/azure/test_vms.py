@@ -15,7 +15,7 @@ from forewarned.service.azure.operations import OperationStatus, Progress
 from forewarned.service.azure.vms import UnknownVmError
 from forewarned.service.drains.model import Drain, DrainOrder, DrainState
 from forewarned.service.errors import NameTakenError
-from forewarned.service.events.schedule import WorkRequest
+from forewarned.service.events.schedule import WorkOrder
 from forewarned.service.fleet.declaration import Model
 from forewarned.service.fleet.placement import AddressesExhaustedError
 from forewarned.service.ports import Transaction
@@ -110,9 +110,9 @@ async def test_asking_twice_does_not_act_twice(here: Estate, action: Action) -> 
 async def test_a_restart_does_not_join_what_the_platform_does(here: Estate) -> None:
     machine = await here.put_machine()
     await here.switch_on("vm1")
-    request = WorkRequest(type=EventType.REBOOT)
+    order = WorkOrder(type=EventType.REBOOT)
     host = HostName(machine.resource.host)
-    await here.use_cases.scheduler.maintain_host(host, request, by=OPERATOR)
+    await here.use_cases.scheduler.maintain_host(host, order, by=OPERATOR)
 
     await operate(here, Action.RESTART)
 
@@ -174,8 +174,8 @@ async def test_performing_maintenance_approves_what_the_platform_waits_with(here
     with pytest.raises(NothingToMaintainError):
         await operate(here, Action.MAINTAIN)
     host = HostName(machine.resource.host)
-    request = WorkRequest(type=EventType.FREEZE)
-    await here.use_cases.scheduler.maintain_host(host, request, by=OPERATOR)
+    order = WorkOrder(type=EventType.FREEZE)
+    await here.use_cases.scheduler.maintain_host(host, order, by=OPERATOR)
 
     [waiting] = await operate(here, Action.MAINTAIN)
 

@@ -29,7 +29,7 @@ from forewarned.service.drains.model import (
 )
 from forewarned.service.drains.progress import UNLISTED
 from forewarned.service.drains.view import DrainView
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.lifecycle.assignment import simulated
 from tests.bases import a_basis, a_store
 from tests.builders import HOUR, MINUTE, NOON, OPERATOR
@@ -168,7 +168,7 @@ async def test_no_more_unread_vms_than_a_wave_has_are_moved_at_once() -> None:
 async def test_unread_vms_of_two_update_domains_are_not_moved_at_once() -> None:
     async with a_cloud(actuator_of=rack1, reading=()) as cloud:
         # The fleet file may not say so, but a platform may do it.
-        moved = Request(resources=(DB1,), type=EventType.REDEPLOY, source=EventSource.USER)
+        moved = EventOrder(resources=(DB1,), type=EventType.REDEPLOY, source=EventSource.USER)
         await cloud.use_cases.scheduler.schedule(moved, by=OPERATOR)
         await cloud.carry_out(host=A)
         await cloud.begin(ANYWAY)

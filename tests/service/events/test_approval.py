@@ -5,7 +5,7 @@ from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventType
 from forewarned.core.transitions import Approved, Interrupted, Started
-from forewarned.service.events.schedule import Request, usual_source
+from forewarned.service.events.schedule import EventOrder, usual_source
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Caller, Commit
 from tests.builders import MINUTE, OPERATOR, SECOND
@@ -35,13 +35,13 @@ async def a_reboot(shop: Estate, *, lasts: int | None = None) -> EventId:
     """Announced to vm1, which is made."""
     await shop.put_machine("vm1")
     await shop.switch_on("vm1")
-    request = Request(
+    order = EventOrder(
         type=EventType.REBOOT,
         resources=(ResourceName("vm1"),),
         source=usual_source(EventType.REBOOT),
         duration=None if lasts is None else lasts * SECOND,
     )
-    [record] = await shop.use_cases.scheduler.schedule(request, by=OPERATOR)
+    [record] = await shop.use_cases.scheduler.schedule(order, by=OPERATOR)
     return record.event.id
 
 

@@ -5,13 +5,13 @@ import pytest
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from tests.builders import NOON, OPERATOR
 from tests.stateful.fleet import plan
 from tests.stateful.observer import Observer
 from tests.stateful.stack import MemoryStack
 
-REBOOT = Request(
+REBOOT = EventOrder(
     type=EventType.REBOOT, resources=(ResourceName("solo"),), source=EventSource.PLATFORM
 )
 

@@ -11,7 +11,7 @@ from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, EventSource, EventStatus, EventType
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
-from forewarned.service.events.schedule import Request, Scheduler
+from forewarned.service.events.schedule import EventOrder, Scheduler
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.listings import EventFilter, HistoryFilter
@@ -35,7 +35,7 @@ async def test_a_rehearsal_tells_what_would_happen_and_leaves_no_trace() -> None
         )
 
         [record] = await rehearsed.schedule(
-            Request(
+            EventOrder(
                 type=EventType.REBOOT,
                 resources=(ResourceName("web"),),
                 source=EventSource.USER,
@@ -69,7 +69,7 @@ async def test_a_rehearsal_leaves_no_trace_on_disk_either(tmp_path: Path) -> Non
         before = await engine.ask(lambda s: (s.load(_scope("web", s)), s.history(HistoryFilter())))
 
         [record] = await Scheduler(engine.rehearsal(), rules, lambda: event_id(77)).schedule(
-            Request(
+            EventOrder(
                 type=EventType.FREEZE,
                 resources=(ResourceName("web"),),
                 source=EventSource.PLATFORM,

@@ -14,7 +14,7 @@ from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
 from forewarned.core.model import Actor, EventSource, EventType, Resource, ResourceState
 from forewarned.core.tasks import LEASE, Failure, Task, TaskState
 from forewarned.runtime.assembly import Application, BoardDelivery
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.lifecycle.guest_returns import LIMIT
 from forewarned.service.lifecycle.tasks import Claim, Seen, TaskRef, Tasks
 from forewarned.service.listings import HistoryFilter, HistoryRow
@@ -58,13 +58,13 @@ class Cloud:
 
     async def start(self, type_: EventType, *vms: ResourceName) -> EventId:
         """Without notice, to VMs that were told of it."""
-        request = Request(
+        order = EventOrder(
             type=type_,
             resources=vms,
             source=EventSource.PLATFORM,
             notice=15 * MINUTE,
         )
-        [record] = await self.use_cases.scheduler.schedule(request, by=OPERATOR)
+        [record] = await self.use_cases.scheduler.schedule(order, by=OPERATOR)
         await self.use_cases.approvals.approve_from_outside(record.event.id, by=OPERATOR)
         return record.event.id
 
@@ -184,10 +184,10 @@ async def test_a_terminate_that_is_done_leaves_no_vm(cloud: Cloud) -> None:
 
 
 async def test_an_event_whose_vm_nobody_was_told_of_is_carried_out_too(cloud: Cloud) -> None:
-    request = Request(type=EventType.REBOOT, resources=(DB1,), source=EventSource.USER)
+    order = EventOrder(type=EventType.REBOOT, resources=(DB1,), source=EventSource.USER)
     await cloud.clock.step(timedelta(days=2))
 
-    [record] = await cloud.use_cases.scheduler.schedule(request, by=OPERATOR)
+    [record] = await cloud.use_cases.scheduler.schedule(order, by=OPERATOR)
     claimed = await cloud.claim_one()
     await cloud.tasks.begin(claimed, THERE, by=RACK)
     await cloud.tasks.finish(claimed, THERE, by=RACK)

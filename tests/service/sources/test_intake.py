@@ -14,7 +14,7 @@ from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.errors import AddressTakenError
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.lifecycle.tasks import Claim, Seen, TaskRef
 from forewarned.service.records import Binding
 from forewarned.service.sources import writes
@@ -95,10 +95,10 @@ class Platform:
 
     async def start(self, name: str) -> None:
         """A live migration. No guest reads, so nothing is waited for."""
-        request = Request(
+        order = EventOrder(
             type=EventType.FREEZE, source=EventSource.PLATFORM, resources=(ResourceName(name),)
         )
-        await self.use_cases.scheduler.schedule(request, by=OPERATOR)
+        await self.use_cases.scheduler.schedule(order, by=OPERATOR)
 
     async def carry_out(self, *, to: str) -> Claim:
         """What has started, as an actuator does and reports it."""

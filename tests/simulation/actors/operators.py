@@ -11,7 +11,7 @@ from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.tasks import Task, TaskState
 from forewarned.core.transitions import Retried, Skipped
-from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.events.schedule import EventOrder, WorkOrder
 from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.listings import TaskFilter
 from forewarned.service.use_cases import UseCases
@@ -126,7 +126,7 @@ class Operators:
         name = chance.choice(sorted(VMS))
         last = EventType.PREEMPT if VMS[name].scope in SPOT_SCOPES else EventType.TERMINATE
         type_ = chance.choices([*_WORK, last], weights=[4, 3, 3, 1])[0]
-        request = Request(
+        order = EventOrder(
             type=type_,
             resources=(ResourceName(name),),
             source=chance.choice(list(EventSource)),
@@ -135,14 +135,14 @@ class Operators:
         )
         await self.order(
             f"schedule {type_} of {name}",
-            lambda app: app.scheduler.schedule(request, by=OPERATOR),
-            partial(promises.scheduled, of=request.resources),
+            lambda app: app.scheduler.schedule(order, by=OPERATOR),
+            partial(promises.scheduled, of=order.resources),
         )
 
     async def _schedule_terminates(self) -> None:
         chance = self._world.chance
         names = chance.sample(["batch_0", "batch_1", "batch_2", "batch_3"], chance.randint(1, 3))
-        request = Request(
+        order = EventOrder(
             type=EventType.TERMINATE,
             resources=tuple(map(ResourceName, sorted(names))),
             source=EventSource.USER,
@@ -151,8 +151,8 @@ class Operators:
         self._is_whole = False
         await self.order(
             f"schedule Terminate of {' '.join(sorted(names))}",
-            lambda app: app.scheduler.schedule(request, by=OPERATOR),
-            partial(promises.scheduled, of=request.resources),
+            lambda app: app.scheduler.schedule(order, by=OPERATOR),
+            partial(promises.scheduled, of=order.resources),
         )
 
     async def _maintain_host(self) -> None:
@@ -160,7 +160,7 @@ class Operators:
         host, type_ = HostName(chance.choice(self._hosts)), chance.choice(_WORK)
         await self.order(
             f"maintain host {host} ({type_})",
-            lambda app: app.scheduler.maintain_host(host, WorkRequest(type=type_), by=OPERATOR),
+            lambda app: app.scheduler.maintain_host(host, WorkOrder(type=type_), by=OPERATOR),
             promises.planned,
         )
 
@@ -169,7 +169,7 @@ class Operators:
         scope_id, type_ = chance.choice(SCOPES), chance.choice(_WORK)
         await self.order(
             f"maintain set {scope_id} ({type_})",
-            lambda app: app.scheduler.maintain_set(scope_id, WorkRequest(type=type_), by=OPERATOR),
+            lambda app: app.scheduler.maintain_set(scope_id, WorkOrder(type=type_), by=OPERATOR),
             promises.planned,
         )
 

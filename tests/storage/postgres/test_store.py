@@ -22,7 +22,7 @@ from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
 from forewarned.service.errors import LeaseLostError, StoreUnavailableError
-from forewarned.service.events.schedule import Request, Scheduler
+from forewarned.service.events.schedule import EventOrder, Scheduler
 from forewarned.service.nodes import is_fresh
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Node
@@ -463,8 +463,8 @@ async def test_events_of_a_thousand_vms_are_scheduled_at_once(database: Database
         for first in range(0, len(vms), 100):
             await store.transact(partial(settle, some=vms[first : first + 100]))
         scheduler = Scheduler(Engine(store), Rules(), map(event_id, count(1)).__next__)
-        request = Request(resources=tuple(vms), type=EventType.REBOOT, source=EventSource.PLATFORM)
-        scheduled = await scheduler.schedule(request, by=OPERATOR)
+        order = EventOrder(resources=tuple(vms), type=EventType.REBOOT, source=EventSource.PLATFORM)
+        scheduled = await scheduler.schedule(order, by=OPERATOR)
 
     assert len(scheduled) == len(vms)
     assert database.ask("SELECT count(*) FROM events") == [(len(vms),)]

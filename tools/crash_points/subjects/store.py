@@ -23,7 +23,7 @@ from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.approval import Approvals
-from forewarned.service.events.schedule import Request, Scheduler
+from forewarned.service.events.schedule import EventOrder, Scheduler
 from forewarned.service.lifecycle.actuation import Actuation
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
@@ -71,12 +71,12 @@ class Requests:
 
     async def schedule(self, id: EventId, vm: int) -> None:
         scheduler = Scheduler(self._engine, RULES, lambda: id)
-        request = Request(
+        order = EventOrder(
             type=EventType.REBOOT,
             resources=(ResourceName(f"vm{vm}"),),
             source=EventSource.PLATFORM,
         )
-        await ask(f"scheduled {id}", lambda: scheduler.schedule(request, by=OPERATOR), self._tell)
+        await ask(f"scheduled {id}", lambda: scheduler.schedule(order, by=OPERATOR), self._tell)
 
     async def approve(self, id: EventId) -> None:
         approvals = Approvals(self._engine, RULES)

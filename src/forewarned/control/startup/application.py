@@ -96,9 +96,9 @@ class _Noting:
 async def _make_events(step: AnyStep, scheduler: Scheduler, use_cases: UseCases) -> None:
     match step:
         case Schedule():
-            await scheduler.schedule(step.request(), by=_BY)
+            await scheduler.schedule(step.order(), by=_BY)
         case Maintain():
-            await scheduler.maintain_host(await _host(step.vm, use_cases), step.request(), by=_BY)
+            await scheduler.maintain_host(await _host(step.vm, use_cases), step.order(), by=_BY)
         case Fail():
             await scheduler.fail_host(await _host(step.vm, use_cases), by=_BY)
         case AddFault():

@@ -12,7 +12,7 @@ from forewarned.config.values import text, whole
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.service.errors import BadFaultError
-from forewarned.service.events.schedule import Request, WorkRequest, usual_source
+from forewarned.service.events.schedule import EventOrder, WorkOrder, usual_source
 from forewarned.service.faults import MOST_TIMES, Fault, FaultKind, FaultMethod, refuse_invalid
 
 _Name = Annotated[str, text]
@@ -31,8 +31,8 @@ class Schedule(Step, frozen=True, kw_only=True, tag="schedule"):
     description: str | None = None
     source: EventSource | None = None
 
-    def request(self) -> Request:
-        return Request(
+    def order(self) -> EventOrder:
+        return EventOrder(
             type=self.type,
             resources=tuple(map(ResourceName, self.vms)),
             source=self.source or usual_source(self.type),
@@ -52,8 +52,8 @@ class Maintain(Step, frozen=True, kw_only=True, tag="maintain"):
     duration: timedelta | None = None
     description: str | None = None
 
-    def request(self) -> WorkRequest:
-        return WorkRequest(
+    def order(self) -> WorkOrder:
+        return WorkOrder(
             type=self.type,
             notice=self.notice,
             short_notice=True,

@@ -26,7 +26,7 @@ from forewarned.service.records import EventRecord
 
 async def schedule_events(services: Services, asked: Asked[Schedule, Nothing]) -> wire.Events:
     """Schedule one event for each scope the VMs are in; a Terminate for each VM."""
-    records = await services.use_cases.scheduler.schedule(asked.body.request(), by=asked.by)
+    records = await services.use_cases.scheduler.schedule(asked.body.order(), by=asked.by)
     return views.events(records)
 
 
@@ -93,7 +93,7 @@ async def maintain_host(services: Services, asked: Asked[Maintain, Nothing]) -> 
     """Maintain a host: one event for each scope, which start together."""
     host = HostName(asked.path["host"])
     records = await services.use_cases.scheduler.maintain_host(
-        host, asked.body.request(), by=asked.by
+        host, asked.body.order(), by=asked.by
     )
     return views.events(records)
 
@@ -102,7 +102,7 @@ async def maintain_scope(services: Services, asked: Asked[Maintain, Nothing]) ->
     """Maintain a set, one update domain at a time; returns the event of the first."""
     scope_id = ScopeId(asked.path["scope"])
     records = await services.use_cases.scheduler.maintain_set(
-        scope_id, asked.body.request(), by=asked.by
+        scope_id, asked.body.order(), by=asked.by
     )
     return views.events(records)
 

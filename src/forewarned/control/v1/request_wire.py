@@ -18,7 +18,7 @@ from forewarned.control.v1.wire import Span, about
 from forewarned.core.copying import replace
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
-from forewarned.service.events.schedule import Request, WorkRequest, usual_source
+from forewarned.service.events.schedule import EventOrder, WorkOrder, usual_source
 from forewarned.service.faults import Fault, FaultKind, FaultMethod
 from forewarned.service.listings import EventFilter, HistoryFilter
 
@@ -56,8 +56,8 @@ class Schedule(Ask, frozen=True):
     duration: Span | None = None
     description: str | None = None
 
-    def request(self) -> Request:
-        return Request(
+    def order(self) -> EventOrder:
+        return EventOrder(
             type=self.type,
             resources=tuple(map(ResourceName, self.resources)),
             source=self.source or usual_source(self.type),
@@ -77,8 +77,8 @@ class Maintain(Ask, frozen=True):
     duration: Span | None = None
     description: str | None = None
 
-    def request(self) -> WorkRequest:
-        return WorkRequest(
+    def order(self) -> WorkOrder:
+        return WorkOrder(
             type=self.type,
             notice=None if self.notice is None else self.notice.length,
             short_notice=self.short_notice,

@@ -119,14 +119,14 @@ class EmulatorStage:
         scheduler = self._opened.use_cases.scheduler
         match step:
             case steps.Schedule():
-                request = schedule_request(step, self._vms(step.vms))
-                return self._visible(await scheduler.schedule(request, by=SCENARIO))
+                order = event_order(step, self._vms(step.vms))
+                return self._visible(await scheduler.schedule(order, by=SCENARIO))
             case steps.Fail():
                 host = await self._host(step.vm)
                 return self._visible(await scheduler.fail_host(host, by=SCENARIO))
             case steps.Maintain():
                 host = await self._host(step.vm)
-                work = work_request(step)
+                work = work_order(step)
                 return self._visible(await scheduler.maintain_host(host, work, by=SCENARIO))
             case steps.Terminate():
                 return await self._delete(self._vms(step.vms))
@@ -225,8 +225,8 @@ class EmulatorStage:
         return self._scenario
 
 
-def schedule_request(step: steps.Schedule, vms: tuple[str, ...]) -> schedule.Request:
-    return schedule.Request(
+def event_order(step: steps.Schedule, vms: tuple[str, ...]) -> schedule.EventOrder:
+    return schedule.EventOrder(
         type=step.type,
         resources=tuple(map(ResourceName, vms)),
         source=step.source or schedule.usual_source(step.type),
@@ -237,8 +237,8 @@ def schedule_request(step: steps.Schedule, vms: tuple[str, ...]) -> schedule.Req
     )
 
 
-def work_request(step: steps.Maintain) -> schedule.WorkRequest:
-    return schedule.WorkRequest(
+def work_order(step: steps.Maintain) -> schedule.WorkOrder:
+    return schedule.WorkOrder(
         type=step.type,
         notice=step.notice,
         short_notice=step.notice is not None,

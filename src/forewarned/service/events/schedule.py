@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkRequest:
+class WorkOrder:
     """Maintenance to schedule, of a host or of a set. None leaves a value to the type of event."""
 
     type: EventType
@@ -33,7 +33,7 @@ class WorkRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request(WorkRequest):
+class EventOrder(WorkOrder):
     """Events of these VMs to schedule."""
 
     resources: tuple[ResourceName, ...]
@@ -89,16 +89,16 @@ class Scheduler:
         self._rules = rules
         self._new_id = new_id
 
-    async def schedule(self, request: Request, *, by: Actor) -> list[EventRecord]:
+    async def schedule(self, order: EventOrder, *, by: Actor) -> list[EventRecord]:
         """One event for each scope the VMs are in; a Terminate for each VM, as Azure does it."""
         new_ids = NewIds(self._new_id)
 
         def decision(tx: Transaction) -> list[EventRecord]:
             changes, ids = [], iter(new_ids)
-            names_by_scope = _by_scope(tx, request.resources)
+            names_by_scope = _by_scope(tx, order.resources)
             for scope in tx.load_all(names_by_scope):
                 change, names = Change(scope=scope), names_by_scope[scope.id]
-                for new in _new_events(request, names, ids):
+                for new in _new_events(order, names, ids):
                     change = change.plus(
                         lifecycle.schedule(change.scope, new, rules=self._rules, now=tx.now)
                     )
@@ -108,16 +108,16 @@ class Scheduler:
         return await self._engine.decide(decision)
 
     async def maintain_host(
-        self, host: HostName, request: WorkRequest, *, by: Actor
+        self, host: HostName, order: WorkOrder, *, by: Actor
     ) -> list[EventRecord]:
-        work = self._work(request)
+        work = self._work(order)
         return await self._on_host(host, partial(maintenance.maintain_host, work=work), by=by)
 
     async def maintain_set(
-        self, scope_id: ScopeId, request: WorkRequest, *, by: Actor
+        self, scope_id: ScopeId, order: WorkOrder, *, by: Actor
     ) -> list[EventRecord]:
         """The event of the first update domain; the others follow one by one."""
-        work, new_ids = self._work(request), NewIds(self._new_id)
+        work, new_ids = self._work(order), NewIds(self._new_id)
 
         def decision(tx: Transaction) -> list[EventRecord]:
             change = maintenance.maintain_set(
@@ -163,35 +163,35 @@ class Scheduler:
 
         return await self._engine.decide(decision)
 
-    def _work(self, request: WorkRequest) -> Maintenance:
+    def _work(self, order: WorkOrder) -> Maintenance:
         return Maintenance(
             id=MaintenanceId(self._new_id()),
-            type=request.type,
-            notice=request.notice,
-            short_notice=request.short_notice,
-            duration=request.duration,
+            type=order.type,
+            notice=order.notice,
+            short_notice=order.short_notice,
+            duration=order.duration,
             description=descriptions.HOST_MAINTENANCE
-            if request.description is None
-            else request.description,
+            if order.description is None
+            else order.description,
         )
 
 
 def _new_events(
-    request: Request, names: tuple[ResourceName, ...], ids: Iterator[EventId]
+    order: EventOrder, names: tuple[ResourceName, ...], ids: Iterator[EventId]
 ) -> Iterator[NewEvent]:
-    one_each = request.type is EventType.TERMINATE
-    description = request.description
+    one_each = order.type is EventType.TERMINATE
+    description = order.description
     if description is None:
-        description = descriptions.usual(request.type, request.source)
+        description = descriptions.usual(order.type, order.source)
     for group in ((name,) for name in names) if one_each else (names,):
         yield NewEvent(
             id=next(ids),
-            type=request.type,
-            source=request.source,
+            type=order.type,
+            source=order.source,
             resources=group,
-            notice=request.notice,
-            short_notice=request.short_notice,
-            duration=request.duration,
+            notice=order.notice,
+            short_notice=order.short_notice,
+            duration=order.duration,
             description=description,
         )
 

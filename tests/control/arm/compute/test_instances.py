@@ -8,7 +8,7 @@ import pytest
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.security.identities import Role
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from tests.builders import MINUTE, OPERATOR, SECOND
 from tests.control.arm.emulator import Emulator, kinds
 from tests.control.arm.sets import SETS, WEB, everything, ids, profile, terminate
@@ -64,10 +64,10 @@ async def test_an_instance_view_tells_how_the_vm_is(web: Emulator) -> None:
 
 
 async def maintain(arm: Emulator, name: str) -> None:
-    request = Request(
+    order = EventOrder(
         type=EventType.FREEZE, resources=(ResourceName(name),), source=EventSource.PLATFORM
     )
-    await arm.use_cases.scheduler.schedule(request, by=OPERATOR)
+    await arm.use_cases.scheduler.schedule(order, by=OPERATOR)
 
 
 async def test_an_instance_view_tells_of_the_platforms_maintenance(web: Emulator) -> None:

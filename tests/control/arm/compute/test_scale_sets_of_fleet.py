@@ -6,7 +6,7 @@ import pytest
 
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType, Policy
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.fleet.declaration import FleetPlan, Model, ScaleSet
 from tests.builders import MINUTE, OPERATOR
 from tests.control.arm.asking import SUBSCRIPTION
@@ -92,10 +92,10 @@ async def test_a_set_of_the_fleet_is_changed_scaled_and_deleted(shop: Emulator) 
 async def test_a_number_is_not_used_twice_even_where_the_fleets_owner_deleted_its_vm(
     shop: Emulator,
 ) -> None:
-    request = Request(
+    order = EventOrder(
         type=EventType.TERMINATE, resources=(ResourceName("shop_2"),), source=EventSource.USER
     )
-    await shop.use_cases.scheduler.schedule(request, by=OPERATOR)
+    await shop.use_cases.scheduler.schedule(order, by=OPERATOR)
     await shop.step(MINUTE)
     assert await ids(shop, FLEET) == ["0", "1"]
 

@@ -10,7 +10,7 @@ import pytest
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.security.identities import Role
-from forewarned.service.events.schedule import Request
+from forewarned.service.events.schedule import EventOrder
 from forewarned.service.listings import HistoryFilter
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND
 from tests.control.arm.asking import VERSION
@@ -147,7 +147,7 @@ async def test_maintenance_of_the_platform_is_shown_and_begins_when_its_owner_sa
     await cloud.good("PUT", WEB, PLAIN)
     await cloud.read("web")
     assert (await cloud.refused("POST", f"{WEB}/performMaintenance"))[0] == 409
-    work = Request(
+    work = EventOrder(
         type=EventType.REDEPLOY, source=EventSource.PLATFORM, resources=(ResourceName("web"),)
     )
     await cloud.use_cases.scheduler.schedule(work, by=OPERATOR)
