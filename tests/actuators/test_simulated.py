@@ -9,7 +9,7 @@ from forewarned.clock import VirtualClock
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Event, EventStatus, EventType
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.records import Report
+from forewarned.service.records import StageReport
 from tests.builders import MINUTE, NOON, SECOND, A, B, C, an_event, event_id
 
 SCOPE1 = ScopeId("scope1")
@@ -25,7 +25,7 @@ class Listening:
         self.calls = 0
         self.failures: dict[EventId, list[Exception]] = {}
 
-    async def report(self, *reports: Report) -> None:
+    async def report(self, *reports: StageReport) -> None:
         self.calls += 1
         for report in reports:
             if self.failures.get(report.event_id):

@@ -7,7 +7,7 @@ from typing import Final
 
 from forewarned.agent.hooks.ports import Call
 from forewarned.agent.model import HookOutcome, Phase, Verdict
-from forewarned.agent.readiness.ports import Report
+from forewarned.agent.readiness.ports import ReadinessReport
 from forewarned.client import (
     Change,
     ChangeKind,
@@ -142,15 +142,15 @@ class StubReadiness:
     """What several agents share, in memory."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, dict[str, Report]] = {}
+        self.kept: dict[str, dict[str, ReadinessReport]] = {}
         self.trouble: Exception | None = None
 
-    async def report(self, event_id: str, me: str, report: Report) -> None:
+    async def report(self, event_id: str, me: str, report: ReadinessReport) -> None:
         if self.trouble is not None:
             raise self.trouble
         self.kept.setdefault(event_id, {})[me] = report
 
-    async def reports(self, event_id: str) -> Mapping[str, Report]:
+    async def reports(self, event_id: str) -> Mapping[str, ReadinessReport]:
         if self.trouble is not None:
             raise self.trouble
         return dict(self.kept.get(event_id, {}))

@@ -13,7 +13,7 @@ from forewarned.agent.event_worker import WorkerContext
 from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.journal import Began, Ended, Gone, Journal, JournalError, Planned
 from forewarned.agent.model import HookOutcome, Leader, Phase, Progress, Turn, Verdict
-from forewarned.agent.readiness.ports import ReadinessError, Report, Standing
+from forewarned.agent.readiness.ports import ReadinessError, ReadinessReport, Standing
 from forewarned.agent.status.metrics import Counters
 from forewarned.client import ChangeKind, RefusedError, UnavailableError
 from forewarned.clock import monotonic
@@ -429,7 +429,7 @@ async def test_the_last_to_be_ready_approves(machine: Machine) -> None:
         assert readiness.kept[EVENT][ME].standing is Standing.READY
         assert client.approved == []
 
-        readiness.kept[EVENT]["WEB_1"] = Report(standing=Standing.READY, beat=1)
+        readiness.kept[EVENT]["WEB_1"] = ReadinessReport(standing=Standing.READY, beat=1)
         await until(lambda: client.approved)
         client.tell(ChangeKind.GONE, BOTH)
         await until(lambda: is_finished(machine))
@@ -458,7 +458,7 @@ async def test_while_the_others_cannot_be_told_it_does_not_approve(machine: Mach
         assert client.approved == []
 
         readiness.trouble = None
-        readiness.kept[EVENT] = {"web_1": Report(standing=Standing.READY, beat=1)}
+        readiness.kept[EVENT] = {"web_1": ReadinessReport(standing=Standing.READY, beat=1)}
         await until(lambda: client.approved)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from forewarned.agent.config.settings import ENDPOINT_VARIABLE, load
-from forewarned.agent.readiness.ports import ReadinessError, Report, Standing
+from forewarned.agent.readiness.ports import ReadinessError, ReadinessReport, Standing
 from forewarned.agent.readiness.server import ServerReports
 from forewarned.cli.agent.check import check_targets
 from tests.end_to_end.agents import (
@@ -37,8 +37,8 @@ vms = [{ name = "db-0" }, { name = "db-1" }]
 name = "alone"
 """
 NEVER = "0000000A-0000-4000-8000-000000000000"
-READY = Report(standing=Standing.READY, beat=1)
-PREPARING = Report(standing=Standing.PREPARING, beat=1)
+READY = ReadinessReport(standing=Standing.READY, beat=1)
+PREPARING = ReadinessReport(standing=Standing.PREPARING, beat=1)
 
 
 @pytest.fixture(scope="module", params=WORKERS)

@@ -30,7 +30,7 @@ from forewarned.service.fleet.reset import Reset
 from forewarned.service.lifecycle.tasks import Seen, TaskRef, Tasks
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
-from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
+from forewarned.service.records import Caller, Commit, EventRecord, Stage, StageReport
 from forewarned.service.sources.intake import SourceReport, Sources
 from forewarned.service.sources.listing import ListedVm, Listing
 from forewarned.service.subscriptions.earlier_policies import take_over_policies
@@ -173,7 +173,7 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     await world.clock.step(HOUR)
     [started] = await schedule.schedule(order(EventType.REDEPLOY, "api_1"), by=OPERATOR)
     await approvals.approve_from_outside(started.event.id, by=OPERATOR)
-    impact = Report(Stage.INTERRUPTED, started.scope_id, started.event.id)
+    impact = StageReport(Stage.INTERRUPTED, started.scope_id, started.event.id)
     await use_cases.actuation.report(impact, impact)
     yield await use_cases.actuation.complete_by_hand(started.event.id, by=OPERATOR)
     others = world.unsimulated

@@ -26,7 +26,7 @@ from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.service.events.schedule import EventOrder, WorkOrder
-from forewarned.service.records import Report, Stage
+from forewarned.service.records import Stage, StageReport
 from forewarned.service.use_cases import UseCases
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR, SECOND, event_id
 from tests.stateful import expectations
@@ -335,7 +335,7 @@ class ScheduledEvents(TaskRules):
         life = _chosen(self.oracle.under_way(), pick)
         for stage in order:
             was_over = life.is_over
-            report = Report(stage, life.scope_id, life.event.id)
+            report = StageReport(stage, life.scope_id, life.event.id)
             answer, heard = self.observer.attempt(self.app.actuation.report(report))
             assert answer is None
             assert not was_over or changed_nothing(heard), "I18: a late report changed something"

@@ -15,7 +15,7 @@ from forewarned.core.ids import ScopeId
 from forewarned.core.model import Event, EventType
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.lifecycle.ports import Clock, Reports, Timer
-from forewarned.service.records import Report, Stage
+from forewarned.service.records import Stage, StageReport
 
 _RETRY: Final = timedelta(seconds=1)
 _TOGETHER: Final = 1000
@@ -36,7 +36,7 @@ class SimulatedActuator:
         self._clock = clock
         self._reports = reports
         self._timings = timings
-        self._planned: dict[datetime, list[Report]] = {}
+        self._planned: dict[datetime, list[StageReport]] = {}
         self._instants: list[datetime] = []
         """Of what is planned: a heap."""
         self._timer: Timer | None = None
@@ -49,21 +49,21 @@ class SimulatedActuator:
         started_at = event.started_at or self._clock.now()
         if not event.announced:
             # It was not announced, so no VM watches it: it is over as soon as it begins.
-            self._plan(started_at, Report(Stage.COMPLETED, scope_id, event.id))
+            self._plan(started_at, StageReport(Stage.COMPLETED, scope_id, event.id))
             return
         impact = self._impact(event)
         if impact:
             if not is_interrupted:
-                self._plan(started_at, Report(Stage.INTERRUPTED, scope_id, event.id))
+                self._plan(started_at, StageReport(Stage.INTERRUPTED, scope_id, event.id))
             if event.type in _LEAVES_VMS:
-                self._plan(started_at + impact, Report(Stage.RESTORED, scope_id, event.id))
+                self._plan(started_at + impact, StageReport(Stage.RESTORED, scope_id, event.id))
         done_at = started_at + max(impact, self._timings[event.type].span)
-        self._plan(done_at, Report(Stage.COMPLETED, scope_id, event.id))
+        self._plan(done_at, StageReport(Stage.COMPLETED, scope_id, event.id))
 
     def _impact(self, event: Event) -> timedelta:
         return self._timings[event.type].impact if event.duration is None else event.duration
 
-    def _plan(self, instant: datetime, report: Report) -> None:
+    def _plan(self, instant: datetime, report: StageReport) -> None:
         if instant not in self._planned:
             self._planned[instant] = []
             heapq.heappush(self._instants, instant)
@@ -87,13 +87,13 @@ class SimulatedActuator:
         if failures:
             raise ExceptionGroup("reporting simulated work failed", failures)
 
-    def _take_due(self) -> list[Report]:
-        due: list[Report] = []
+    def _take_due(self) -> list[StageReport]:
+        due: list[StageReport] = []
         while self._instants and self._instants[0] <= self._clock.now():
             due += self._planned.pop(heapq.heappop(self._instants))
         return due
 
-    async def _failures(self, reports: list[Report]) -> list[Exception]:
+    async def _failures(self, reports: list[StageReport]) -> list[Exception]:
         """Make the reports, and return what can't be put right by making them again."""
         try:
             await self._reports.report(*reports)

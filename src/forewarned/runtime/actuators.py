@@ -39,10 +39,10 @@ async def _carry_out(brief: child_process.Brief) -> None:
     state = settings.data / STATE
     try:
         with sole_user(state):
-            child_process.report(child_process.Report())
+            child_process.report(child_process.StartResult())
             await run_actuators(resolved.actuators.local(), server, state=state, stop=stop)
     except StateError as error:
-        child_process.report(child_process.Report(str(error)))
+        child_process.report(child_process.StartResult(str(error)))
         sys.exit(1)
 
 

@@ -80,7 +80,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Report(msgspec.Struct, frozen=True):
+class StartResult(msgspec.Struct, frozen=True):
     failure: str | None = None
     """Why the child can't start; None where it has."""
 
@@ -128,9 +128,9 @@ def listener(told: Brief) -> socket.socket:
     return socket.socket(fileno=told.listener)
 
 
-def report(what: Report) -> None:
+def report(result: StartResult) -> None:
     """To be called once. From then on standard output goes where the log goes."""
-    os.write(_STDOUT, msgspec.json.encode(what) + b"\n")
+    os.write(_STDOUT, msgspec.json.encode(result) + b"\n")
     os.dup2(_STDERR, _STDOUT)
 
 

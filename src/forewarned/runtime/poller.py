@@ -75,7 +75,7 @@ async def _poll(brief: child_process.Brief) -> None:
             barrier=barrier,
         )
         async with server:
-            child_process.report(child_process.Report())
+            child_process.report(child_process.StartResult())
             await stop.wait()
 
 

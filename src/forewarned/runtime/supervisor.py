@@ -174,7 +174,7 @@ class Child:
         line = await process.stdout.readline()
         if not line:
             return None
-        report = msgspec.json.decode(line, type=child_process.Report)
+        report = msgspec.json.decode(line, type=child_process.StartResult)
         if report.failure is None:
             self.is_ready.set()
             _log.info("a process is ready", extra={"worker": self.name, "pid": process.pid})

@@ -83,7 +83,7 @@ def main() -> None:
     try:
         uvloop.run(_write(brief))
     except StartError as error:
-        child_process.report(child_process.Report(str(error)))
+        child_process.report(child_process.StartResult(str(error)))
         sys.exit(1)
 
 
@@ -106,7 +106,7 @@ async def _write(brief: child_process.Brief) -> None:
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
         gc.enable()
-        child_process.report(child_process.Report())
+        child_process.report(child_process.StartResult())
         await stop.wait()
 
 

@@ -337,7 +337,7 @@ class Stage(StrEnum):
     COMPLETED = "completed"
 
 
-class Report(NamedTuple):
+class StageReport(NamedTuple):
     stage: Stage
     scope_id: ScopeId
     event_id: EventId

@@ -11,7 +11,13 @@ import pytest
 
 from forewarned.agent.readiness.directory import DirectoryReports
 from forewarned.agent.readiness.kubernetes import LeaseReports
-from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, RollCall, Standing
+from forewarned.agent.readiness.ports import (
+    Readiness,
+    ReadinessError,
+    ReadinessReport,
+    RollCall,
+    Standing,
+)
 from forewarned.clock import wall_clock
 from forewarned.security.certificates import provide
 from tests.agent.hooks.http_service import Reply, answering, of_its_own_authority
@@ -19,9 +25,9 @@ from tests.agent.journeys import EVENT
 from tests.builders import MINUTE, SECOND
 
 OTHER = "0000000B-0000-4000-8000-000000000000"
-READY = Report(standing=Standing.READY, beat=1)
-PREPARING = Report(standing=Standing.PREPARING, beat=1)
-REFUSES = Report(standing=Standing.REFUSES, beat=1)
+READY = ReadinessReport(standing=Standing.READY, beat=1)
+PREPARING = ReadinessReport(standing=Standing.PREPARING, beat=1)
+REFUSES = ReadinessReport(standing=Standing.REFUSES, beat=1)
 
 
 def a_roll() -> RollCall:
@@ -45,11 +51,14 @@ def test_who_was_never_heard_has_as_long_as_who_was_heard_just_now() -> None:
 
 
 @pytest.mark.parametrize("report", [PREPARING, REFUSES])
-def test_a_beat_that_stands_still_is_silence_and_one_that_moves_is_not(report: Report) -> None:
+def test_a_beat_that_stands_still_is_silence_and_one_that_moves_is_not(
+    report: ReadinessReport,
+) -> None:
     roll = a_roll()
     roll.hear({"web_0": report, "web_1": report}, now=50.0 * SECOND)
     roll.hear(
-        {"web_0": report, "web_1": Report(standing=report.standing, beat=2)}, now=100.0 * SECOND
+        {"web_0": report, "web_1": ReadinessReport(standing=report.standing, beat=2)},
+        now=100.0 * SECOND,
     )
 
     assert roll.silent(now=111.0 * SECOND) == {"web_0"}
@@ -58,7 +67,7 @@ def test_a_beat_that_stands_still_is_silence_and_one_that_moves_is_not(report: R
 
 def test_an_agent_that_started_anew_is_heard_though_it_counts_from_one_again() -> None:
     roll = a_roll()
-    roll.hear({"web_0": Report(standing=Standing.PREPARING, beat=7)}, now=0.0 * SECOND)
+    roll.hear({"web_0": ReadinessReport(standing=Standing.PREPARING, beat=7)}, now=0.0 * SECOND)
     roll.hear({"web_0": PREPARING}, now=59.0 * SECOND)
 
     assert roll.silent(now=100.0 * SECOND) == {"web_1"}

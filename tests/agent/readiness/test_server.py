@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from forewarned.agent.readiness.ports import ReadinessError, Report, Standing
+from forewarned.agent.readiness.ports import ReadinessError, ReadinessReport, Standing
 from forewarned.agent.readiness.server import ServerReports
 from tests.agent.journeys import EVENT, ME
 
 PATH = "/metadata/forewarned/readiness"
-READY = Report(standing=Standing.READY, beat=1)
+READY = ReadinessReport(standing=Standing.READY, beat=1)
 GOOD = (
     '{"event": "A", "preparing": {"db_0": "2026-01-05T12:00:00Z"},'
     ' "ready": {"web_0": "2026-01-05T12:00:00.000001Z"}, "refuses": {}, "later": 1}'
@@ -62,14 +62,18 @@ async def test_it_asks_as_a_vm_does_and_counts_beats_by_their_instants() -> None
     ]
     assert all("\r\nmetadata: true\r\n" in head for head in server.heads)
     assert reports["db_0"].standing is Standing.PREPARING
-    assert reports["web_0"] == Report(standing=Standing.READY, beat=reports["db_0"].beat + 1)
+    assert reports["web_0"] == ReadinessReport(
+        standing=Standing.READY, beat=reports["db_0"].beat + 1
+    )
 
 
 async def test_an_id_is_an_id_and_never_more_of_a_query() -> None:
     server = Answering(200, GOOD)
 
     async with server.serving() as readiness:
-        await readiness.report("a&standing=ready #", ME, Report(standing=Standing.REFUSES, beat=1))
+        await readiness.report(
+            "a&standing=ready #", ME, ReadinessReport(standing=Standing.REFUSES, beat=1)
+        )
 
     assert server.asked == [
         f"PUT /vm/web_0{PATH}?event=a%26standing%3Dready%20%23&standing=refuses"

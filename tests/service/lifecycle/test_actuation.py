@@ -1,7 +1,7 @@
 """What an actuator reports, in the order and as often as a restart makes it report."""
 
 from forewarned.core.ids import EventId, ScopeId
-from forewarned.service.records import Report, Stage
+from forewarned.service.records import Stage, StageReport
 from tests.builders import MINUTE
 from tests.control.control_api import ControlApi, control_api
 
@@ -19,11 +19,13 @@ async def test_vms_go_through_an_events_impact_once_however_often_it_is_taken_up
         actuation = control.services.use_cases.actuation
         event = await control.schedule("Reboot", "web")
         what = (ScopeId("vm/web"), EventId(event["event_id"]))
-        await actuation.report(Report(Stage.INTERRUPTED, *what))
+        await actuation.report(StageReport(Stage.INTERRUPTED, *what))
         await control.services.use_cases.clock_control.step(MINUTE)
-        await actuation.report(Report(Stage.RESTORED, *what))
+        await actuation.report(StageReport(Stage.RESTORED, *what))
 
-        await actuation.report(Report(Stage.INTERRUPTED, *what), Report(Stage.RESTORED, *what))
+        await actuation.report(
+            StageReport(Stage.INTERRUPTED, *what), StageReport(Stage.RESTORED, *what)
+        )
 
         assert await actions(control, event["event_id"]) == ["started", "interrupted", "restored"]
         assert (await control.get("/v1/vms/web"))["state"] == "running"
@@ -37,7 +39,7 @@ async def test_a_vm_moves_to_a_host_that_no_other_vm_is_on(anyio_backend: object
         await control.put_fleet({"availability_sets": sets})
         event = await control.schedule("Redeploy", "c-1")
 
-        completed = Report(Stage.COMPLETED, ScopeId("avset/cache"), EventId(event["event_id"]))
+        completed = StageReport(Stage.COMPLETED, ScopeId("avset/cache"), EventId(event["event_id"]))
         await control.services.use_cases.actuation.report(completed)
 
         assert (await control.get("/v1/vms/c-1"))["host"] == "spare-02"
@@ -59,9 +61,9 @@ async def test_what_is_simulated_has_tasks_like_anything_that_is_carried_out(
 
         waiting = await state()
         claimed = await control.post("/v1/tasks/claim", {"actuator": "simulated", "holder": "me"})
-        await actuation.report(Report(Stage.INTERRUPTED, *what))
+        await actuation.report(StageReport(Stage.INTERRUPTED, *what))
         begun = await state()
-        await actuation.report(Report(Stage.COMPLETED, *what))
+        await actuation.report(StageReport(Stage.COMPLETED, *what))
 
         assert (waiting, begun, await state()) == (["Waiting"], ["Begun"], ["Done"])
         assert claimed == {"tasks": []}

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from typing_extensions import override
 
-from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report
+from forewarned.agent.readiness.ports import Readiness, ReadinessError, ReadinessReport
 from forewarned.security.files import PUBLIC, replace_file
 
 
@@ -22,12 +22,12 @@ class DirectoryReports(Readiness):
         self._path = path
 
     @override
-    async def report(self, event_id: str, me: str, report: Report) -> None:
+    async def report(self, event_id: str, me: str, report: ReadinessReport) -> None:
         # In threads: access to a network file system that is down blocks.
         await asyncio.to_thread(self._write, self._file(event_id, me), report)
 
     @override
-    async def reports(self, event_id: str) -> Mapping[str, Report]:
+    async def reports(self, event_id: str) -> Mapping[str, ReadinessReport]:
         return await asyncio.to_thread(lambda: dict(self._read(self._folder(event_id))))
 
     @override
@@ -40,19 +40,19 @@ class DirectoryReports(Readiness):
     def _file(self, event_id: str, me: str) -> Path:
         return self._folder(event_id) / f"{_file_name(me.lower())}.json"
 
-    def _write(self, file: Path, report: Report) -> None:
+    def _write(self, file: Path, report: ReadinessReport) -> None:
         with self._telling():
             # Not its parents: if the shared file system is not mounted, no other VM would see it.
             file.parent.mkdir(exist_ok=True)
             replace_file(file, msgspec.json.encode(report), mode=PUBLIC)
 
-    def _read(self, folder: Path) -> Iterator[tuple[str, Report]]:
+    def _read(self, folder: Path) -> Iterator[tuple[str, ReadinessReport]]:
         with self._telling():
             if not self._path.is_dir():
                 raise ReadinessError(f"there is no directory {self._path}")
             for file in sorted(folder.glob("*.json")):
                 with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-                    report = msgspec.json.decode(file.read_bytes(), type=Report)
+                    report = msgspec.json.decode(file.read_bytes(), type=ReadinessReport)
                     yield unquote(file.stem), report
 
     def _remove(self, file: Path) -> None:

@@ -9,7 +9,13 @@ from typing import Final, Self
 
 from forewarned.agent.model import Leader, Phase, Progress, Turn
 from forewarned.agent.plan import why_not_approved
-from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, RollCall, Standing
+from forewarned.agent.readiness.ports import (
+    Readiness,
+    ReadinessError,
+    ReadinessReport,
+    RollCall,
+    Standing,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +66,7 @@ class Heartbeat:
         """Report how far this agent is, and read the others' reports. Raises ReadinessError."""
         progress = self._progress()
         self._beats += 1
-        report = Report(standing=standing(progress), beat=self._beats)
+        report = ReadinessReport(standing=standing(progress), beat=self._beats)
         await self._readiness.report(progress.event_id, self._me, report)
         reports = await self._readiness.reports(progress.event_id)
         now = self._monotonic()

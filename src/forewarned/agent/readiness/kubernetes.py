@@ -13,7 +13,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, Standing
+from forewarned.agent.readiness.ports import Readiness, ReadinessError, ReadinessReport, Standing
 from forewarned.targets.errors import TargetError
 from forewarned.targets.kubernetes import Cluster, Lease
 
@@ -30,7 +30,7 @@ class LeaseReports(Readiness):
         self._credentials = credentials
 
     @override
-    async def report(self, event_id: str, me: str, report: Report) -> None:
+    async def report(self, event_id: str, me: str, report: ReadinessReport) -> None:
         lease = Lease(
             name=lease_name(event_id, me),
             holder=me,
@@ -42,7 +42,7 @@ class LeaseReports(Readiness):
             await cluster.write_lease(self._namespace, lease)
 
     @override
-    async def reports(self, event_id: str) -> Mapping[str, Report]:
+    async def reports(self, event_id: str) -> Mapping[str, ReadinessReport]:
         async with self._cluster() as cluster:
             leases = await cluster.leases(self._namespace, label=_LABEL, value=_label(event_id))
         return dict(read for lease in leases if (read := _read(lease)) is not None)
@@ -75,9 +75,11 @@ def _label(event_id: str) -> str:
     return hashlib.sha256(event_id.lower().encode()).hexdigest()[:32]
 
 
-def _read(lease: Lease) -> tuple[str, Report] | None:
+def _read(lease: Lease) -> tuple[str, ReadinessReport] | None:
     try:
         standing = Standing(lease.annotations[_STANDING])
-        return lease.annotations[_RESOURCE], Report(standing=standing, beat=lease.transitions)
+        return lease.annotations[_RESOURCE], ReadinessReport(
+            standing=standing, beat=lease.transitions
+        )
     except (KeyError, ValueError):
         return None

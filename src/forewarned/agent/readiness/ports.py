@@ -25,7 +25,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReadinessReport:
     standing: Standing
     beat: int
     """Changes with every report. Readers only compare it with `!=`, so an agent that restarts may
@@ -39,10 +39,10 @@ class ReadinessError(Exception):
 class Readiness(Protocol):
     """Where agents exchange reports. Every method raises ReadinessError."""
 
-    async def report(self, event_id: str, me: str, report: Report) -> None:
+    async def report(self, event_id: str, me: str, report: ReadinessReport) -> None:
         """Replace this agent's report, if it has made one."""
 
-    async def reports(self, event_id: str) -> Mapping[str, Report]:
+    async def reports(self, event_id: str) -> Mapping[str, ReadinessReport]:
         """By the name of the VM, in whatever letter case."""
 
     async def forget(self, event_id: str, me: str) -> None:
@@ -56,9 +56,9 @@ class RollCall:
         self._patience = patience
         # An agent that was never heard gets as much time as one that was heard just now.
         self._heard = {name.lower(): now for name in names}
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[str, ReadinessReport] = {}
 
-    def hear(self, reports: Mapping[str, Report], *, now: timedelta) -> None:
+    def hear(self, reports: Mapping[str, ReadinessReport], *, now: timedelta) -> None:
         for name, report in reports.items():
             key = name.lower()
             if self._reports.get(key) != report:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 from typing_extensions import override
 
-from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, Standing
+from forewarned.agent.readiness.ports import Readiness, ReadinessError, ReadinessReport, Standing
 from forewarned.targets.errors import TargetError
 from forewarned.targets.http import Answer, Request, send
 
@@ -44,11 +44,11 @@ class ServerReports(Readiness):
         self._endpoint = endpoint
 
     @override
-    async def report(self, event_id: str, me: str, report: Report) -> None:
+    async def report(self, event_id: str, me: str, report: ReadinessReport) -> None:
         _check(await self._ask("PUT", f"{_of(event_id)}&standing={report.standing}"))
 
     @override
-    async def reports(self, event_id: str) -> Mapping[str, Report]:
+    async def reports(self, event_id: str) -> Mapping[str, ReadinessReport]:
         answer = _check(await self._ask("GET", _of(event_id)))
         try:
             heard = msgspec.json.decode(answer.body, type=_Heard)
@@ -57,7 +57,7 @@ class ServerReports(Readiness):
                 f"the server's response is not a readiness report: {error}"
             ) from error
         return {
-            name: Report(standing=standing, beat=_beat(instant))
+            name: ReadinessReport(standing=standing, beat=_beat(instant))
             for standing, instants in (
                 (Standing.PREPARING, heard.preparing),
                 (Standing.READY, heard.ready),

@@ -21,7 +21,7 @@ from forewarned.service.engine import Engine, save
 from forewarned.service.lifecycle.ports import Actuator, Simulation
 from forewarned.service.lifecycle.spare_hosts import spare_hosts
 from forewarned.service.ports import Transaction
-from forewarned.service.records import Commit, EventRecord, Report, Stage
+from forewarned.service.records import Commit, EventRecord, Stage, StageReport
 
 _ACTUATOR: Final = Actor(name="actuator")
 _INTERRUPTED: Final = "interrupted"
@@ -31,7 +31,7 @@ class Actuation:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def report(self, *reports: Report) -> None:
+    async def report(self, *reports: StageReport) -> None:
         def decision(tx: Transaction) -> None:
             begun = _begun_before(reports, tx)
             ends = any(report.stage is Stage.COMPLETED for report in reports)
@@ -102,7 +102,7 @@ def with_impacts(
     return change, begun
 
 
-def _begun_before(reports: Collection[Report], tx: Transaction) -> set[EventId]:
+def _begun_before(reports: Collection[StageReport], tx: Transaction) -> set[EventId]:
     """The events whose impact has begun already: VMs must not go through it a second time (I22).
 
     After a restart every Started event is reported again from its beginning.

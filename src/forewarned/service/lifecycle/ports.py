@@ -6,7 +6,7 @@ from typing import Protocol
 
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Event
-from forewarned.service.records import Report
+from forewarned.service.records import StageReport
 
 
 class Timer(Protocol):
@@ -44,5 +44,5 @@ class Simulation(Protocol):
 class Reports(Protocol):
     """Takes the reports of actuators. Each may come more than once."""
 
-    async def report(self, *reports: Report) -> None:
+    async def report(self, *reports: StageReport) -> None:
         """In this order, and in one transaction. Raises StoreUnavailableError."""
