@@ -13,7 +13,7 @@ from forewarned.feed.protocol import (
     FromPoller,
     FromWriter,
     Observed,
-    Request,
+    PollerRequest,
     Seen,
     SnapshotEnd,
     Sync,
@@ -149,7 +149,7 @@ class PollerLink(asyncio.Protocol):
                 self._answers.add(task)
                 task.add_done_callback(self._answers.discard)
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: PollerRequest) -> None:
         self.send(await self._requests.answer(request))
 
     # --- what the event loop says ---

@@ -217,8 +217,8 @@ class Synced(Message, frozen=True):
 Answer = Granted | Refused | Unavailable | Failed | AboutVm | FaultTaken | Reports
 State = ClockSet | FaultsSet | Watched | Pages | Places | FirstVm | SnapshotEnd | Committed | Fresh
 FromWriter = Hello | State | Sync | Answer
-Request = Approve | Activate | AskAbout | TakeFault | ReportReadiness | AskReadiness
-FromPoller = Request | Seen | Counted | Observed | Synced
+PollerRequest = Approve | Activate | AskAbout | TakeFault | ReportReadiness | AskReadiness
+FromPoller = PollerRequest | Seen | Counted | Observed | Synced
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _from_writer: Final[msgspec.msgpack.Decoder[FromWriter]] = msgspec.msgpack.Decoder(FromWriter)

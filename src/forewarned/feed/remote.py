@@ -23,8 +23,8 @@ from forewarned.feed.protocol import (
     FromPoller,
     Granted,
     Observed,
+    PollerRequest,
     Refused,
-    Request,
     Seen,
     Unavailable,
 )
@@ -106,7 +106,7 @@ class RemoteWriter:
         if self._send is not None:
             self._send(message)
 
-    async def ask(self, make: Callable[[int], Request], kind: type[T]) -> T:
+    async def ask(self, make: Callable[[int], PollerRequest], kind: type[T]) -> T:
         """Raises RefusalError, StoreUnavailableError, WriterFailedError."""
         if self._send is None:
             raise StoreUnavailableError("the writer can't be reached")

@@ -15,9 +15,9 @@ from forewarned.feed.protocol import (
     Failed,
     FaultTaken,
     Granted,
+    PollerRequest,
     ReportReadiness,
     Reports,
-    Request,
     TakeFault,
     Unavailable,
 )
@@ -40,7 +40,7 @@ class WriterRequests:
     def observed(self, request: SeenRequest) -> None:
         self._use_cases.requests.tell(request)
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: PollerRequest) -> Answer:
         """Never raises: the poller that waits always gets a reply."""
         try:
             return await self._grant(request)
@@ -52,7 +52,7 @@ class WriterRequests:
             _log.exception("a request from a poller failed")
             return Failed(request.id)
 
-    async def _grant(self, request: Request) -> Answer:
+    async def _grant(self, request: PollerRequest) -> Answer:
         use_cases = self._use_cases
         match request:
             case Approve():

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from forewarned.service.fleet.declaration import CloudService, FleetPlan, Role
+from forewarned.service.fleet.declaration import CloudService, CloudServiceRole, FleetPlan
 from tests.builders import OPERATOR
 from tests.control.arm.asking import SUBSCRIPTION
 from tests.control.arm.declared_machines import PLAIN, VMS
@@ -82,7 +82,7 @@ async def test_nothing_is_told_of_what_is_not_there(wired: Emulator, path: str) 
 async def test_usages_count_what_is_at_a_location(wired: Emulator) -> None:
     await wired.good("PUT", f"{COMPUTE}/availabilitySets/a1", {"location": "local"})
     # Instances of a cloud service are no VMs of Microsoft.Compute.
-    shop = CloudService(name="shop", roles=(Role(name="Web", instances=3),))
+    shop = CloudService(name="shop", roles=(CloudServiceRole(name="Web", instances=3),))
     await wired.use_cases.fleet.apply(FleetPlan(cloud_services=(shop,)), by=OPERATOR)
 
     here = await listed(wired, f"{HERE}/Local/usages")

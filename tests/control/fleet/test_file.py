@@ -16,11 +16,11 @@ from forewarned.core.model import EvictionPolicy, Policy, Priority, Publishing, 
 from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     CloudService,
+    CloudServiceRole,
     FleetPlan,
     Member,
     Model,
     Orchestration,
-    Role,
     ScaleSet,
     VirtualMachine,
 )
@@ -183,7 +183,7 @@ def test_every_field_is_read() -> None:
             CloudService(
                 name="shop",
                 roles=(
-                    Role(
+                    CloudServiceRole(
                         name="FrontEnd",
                         instances=2,
                         addresses=("127.8.0.13",),

@@ -16,11 +16,11 @@ from forewarned.service.events.api_versions import EVENT_VERSIONS
 from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     CloudService,
+    CloudServiceRole,
     FleetPlan,
     Member,
     Model,
     Orchestration,
-    Role,
     ScaleSet,
     VirtualMachine,
 )
@@ -114,7 +114,10 @@ def test_sets_without_vms_are_scopes_that_wait_for_them() -> None:
 
 
 def test_a_cloud_service_is_one_scope_of_all_its_roles() -> None:
-    roles = (Role(name="FrontEnd", instances=2), Role(name="Worker", instances=1))
+    roles = (
+        CloudServiceRole(name="FrontEnd", instances=2),
+        CloudServiceRole(name="Worker", instances=1),
+    )
 
     (shop,) = scopes(FleetPlan(cloud_services=(CloudService(name="shop", roles=roles),)))
 
@@ -350,7 +353,8 @@ def test_two_vms_may_not_have_one_address_in_any_spelling() -> None:
         FleetPlan(availability_sets=(AvailabilitySet(name="db", members=members(1) * 2),)),
         FleetPlan(
             cloud_services=tuple(
-                CloudService(name=name, roles=(Role(name="Web", instances=1),)) for name in "ab"
+                CloudService(name=name, roles=(CloudServiceRole(name="Web", instances=1),))
+                for name in "ab"
             )
         ),
     ],
@@ -377,7 +381,9 @@ def test_every_fault_is_found_with_its_place() -> None:
             ScaleSet(name="s", capacity=1, model=replace(SPOT, terminate_notice=late)),
             ScaleSet(name="t", capacity=-1, addresses=("x",), hosts=("a b",), zones=("1", "")),
         ),
-        cloud_services=(CloudService(name=".", roles=(Role(name="R S", instances=-1),)),),
+        cloud_services=(
+            CloudService(name=".", roles=(CloudServiceRole(name="R S", instances=-1),)),
+        ),
     )
 
     found = [mistake.path for mistake in mistakes(plan)]

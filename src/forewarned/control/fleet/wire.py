@@ -21,13 +21,13 @@ from forewarned.service.fleet.declaration import (
     UPDATE_DOMAINS,
     AvailabilitySet,
     CloudService,
+    CloudServiceRole,
     DeclaredHost,
     FleetPlan,
     Member,
     Model,
     Network,
     Orchestration,
-    Role,
     ScaleSet,
     VirtualMachine,
 )
@@ -330,7 +330,9 @@ def _scale_set(wire: WireScaleSet, path: KeyPath, found: list[Mistake]) -> Scale
 
 def _cloud_service(wire: WireCloudService, path: KeyPath, found: list[Mistake]) -> CloudService:
     roles = [
-        Role(**_same(WireRole, role), model=_model(role, (*path, "roles", number), found))
+        CloudServiceRole(
+            **_same(WireRole, role), model=_model(role, (*path, "roles", number), found)
+        )
         for number, role in enumerate(wire.roles)
     ]
     return CloudService(

@@ -26,8 +26,8 @@ from forewarned.feed.protocol import (
     Observed,
     Pages,
     Places,
+    PollerRequest,
     ReportReadiness,
-    Request,
     Seen,
     Synced,
     TakeFault,
@@ -157,7 +157,7 @@ def _certified(secured: ssl.SSLObject | None) -> HostName | None:
     return None if secured is None else host_of(secured.getpeercert() or {})
 
 
-def _is_of_host(message: Request, view: HostView) -> bool:
+def _is_of_host(message: PollerRequest, view: HostView) -> bool:
     match message:
         case Approve() | Activate() | ReportReadiness() | AskReadiness():
             return view.has(message.caller)

@@ -121,7 +121,7 @@ class ScaleSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class CloudServiceRole:
     """The instances of a cloud service that do the same work."""
 
     name: str
@@ -134,7 +134,7 @@ class Role:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudService:
     name: str
-    roles: tuple[Role, ...] = ()
+    roles: tuple[CloudServiceRole, ...] = ()
     update_domains: int = UPDATE_DOMAINS
     fault_domains: int = FAULT_DOMAINS
     policy: Policy = field(default_factory=Policy)
@@ -197,7 +197,7 @@ class FleetPlan:
         for each in self.availability_sets:
             yield from each.members
 
-    def _numbered(self) -> Iterator[ScaleSet | Role]:
+    def _numbered(self) -> Iterator[ScaleSet | CloudServiceRole]:
         yield from self.scale_sets
         for each in self.cloud_services:
             yield from each.roles

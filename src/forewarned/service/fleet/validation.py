@@ -22,10 +22,10 @@ from forewarned.service.fleet.declaration import (
     PLACEMENT_GROUP_SIZE,
     AvailabilitySet,
     CloudService,
+    CloudServiceRole,
     FleetPlan,
     Member,
     Model,
-    Role,
     ScaleSet,
     VirtualMachine,
 )
@@ -185,13 +185,15 @@ def _capacity_mistakes(declared: ScaleSet, path: KeyPath) -> Iterator[Mistake]:
     yield from _count_mistakes(declared, declared.capacity, (*path, "capacity"))
 
 
-def _role_mistakes(declared: Role, path: KeyPath) -> Iterator[Mistake]:
+def _role_mistakes(declared: CloudServiceRole, path: KeyPath) -> Iterator[Mistake]:
     yield from _bad_name(declared.name, (*path, "name"))
     yield from _model_mistakes(declared.model, path)
     yield from _count_mistakes(declared, declared.instances, (*path, "instances"))
 
 
-def _count_mistakes(declared: ScaleSet | Role, count: int, path: KeyPath) -> Iterator[Mistake]:
+def _count_mistakes(
+    declared: ScaleSet | CloudServiceRole, count: int, path: KeyPath
+) -> Iterator[Mistake]:
     if count < 0:
         yield _mistake(path, f"expected a whole number of at least 0, got {count}")
     above = path[:-1]
