@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from forewarned.cli.commands.serve import data_folder, folder_options
 from forewarned.cli.failures import RefusedError
+from forewarned.cli.progress_bar import progress_bar
 from forewarned.cli.session import json_option, printed_as_json
 from forewarned.cli.stores.ends import opened_source, opened_target
 from forewarned.security.state_directory import DATABASE
@@ -72,18 +71,12 @@ def copy(*, source: str, target: str, restart: bool) -> None:
     \b
     forewarned store copy .forewarned postgresql://forewarned@db1,db2/forewarned
     """
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
     try:
-        with bar, opened_source(source) as from_store, opened_target(target) as to_store:
+        with (
+            progress_bar() as bar,
+            opened_source(source) as from_store,
+            opened_target(target) as to_store,
+        ):
             task = bar.add_task("opening", total=None)
             copied = copy_store(
                 from_store,

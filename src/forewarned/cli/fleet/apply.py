@@ -5,16 +5,11 @@ from typing import Final
 
 import msgspec
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import Progress
 
 from forewarned.cli.connection import Answer, Control, refusal
 from forewarned.cli.failures import RefusedError, ServerFailedError
+from forewarned.cli.progress_bar import progress_bar
 from forewarned.control.fleet import wire as fleet_wire
 from forewarned.control.v1 import wire
 from forewarned.service.fleet.declaration import FleetPlan
@@ -36,17 +31,7 @@ def apply(
 ) -> Answer:
     """The result. The bar goes to the console, if that is a terminal, and leaves nothing there."""
     lines = control.put_in_lines("/v1/fleet", fleet_wire.to_wire(plan), query)
-    bar = Progress(
-        TextColumn("applying"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("VMs"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
+    with progress_bar(console, unit="VMs") as bar:
         return _follow(lines, bar, address=control.address)
 
 

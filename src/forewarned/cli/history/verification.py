@@ -4,11 +4,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from forewarned.cli.commands.serve import folder_options
 from forewarned.cli.failures import ExitCode, RefusedError, UsageError
+from forewarned.cli.progress_bar import progress_bar
 from forewarned.cli.session import json_option, printed_as_json
 from forewarned.cli.stores.principal_places import place_of, store_option
 from forewarned.config.values import DatabaseUrl
@@ -41,18 +40,8 @@ def verify(*, config: Path | None, data: str | None, store: str | None, head: st
     """
     place = place_of(config, data, store)
     wanted = _head(head)
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
     try:
-        with bar, _opened(place.folder, place.database) as database:
+        with progress_bar() as bar, _opened(place.folder, place.database) as database:
             task = bar.add_task("verifying", total=None)
             verified = verify_history(
                 database,
