@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,10 +81,13 @@ class Databases:
         if not self.pair.primary.ask(query, database):
             self.pair.primary.ask(f"CREATE DATABASE {database}")
 
-    def processor_seconds(self) -> float:
-        """Of both servers, with all their sessions, as far as these are open."""
-        servers = (self.pair.primary.pid, self.pair.other.pid)
-        return sum(usage.processor_seconds(usage.family(pid)) for pid in servers)
+    def processor_seconds(self) -> dict[str, float]:
+        """Of each server, with all its sessions, as far as these are open."""
+        servers = {"primary": self.pair.primary, "standby": self.pair.other}
+        return {
+            name: usage.processor_seconds(usage.family(server.pid))
+            for name, server in servers.items()
+        }
 
     def copy(self, database: str, to: str) -> None:
         """All of its tables and rows, though nodes are connected to it."""
@@ -94,6 +98,16 @@ class Databases:
         server.run("psql", "--quiet", f"--dbname={server.url(to)}", f"--file={file}")
         file.unlink()
         server.run("vacuumdb", "--analyze", "--quiet", f"--dbname={server.url(to)}")
+
+
+def processor_seconds(serving: Sequence[Product]) -> dict[str, float]:
+    """Of each part of a node, all nodes together."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for node in serving:
+        for thread, (own, system) in usage.by_thread(node.pids).items():
+            part = "event loop" if thread.number == 0 else "connections"
+            totals[f"{thread.process}, {part}"] += own + system
+    return dict(totals)
 
 
 # Any: events are JSON.

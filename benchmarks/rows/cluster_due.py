@@ -51,19 +51,20 @@ def measure(bench: Bench, wanted: Collection[str]) -> Iterator[Line]:
 def _together(bench: Bench) -> Line:
     vms = bench.scaled(10_000)
     bench.say(f"C6: {vms} events due at once, at three nodes and at a server on SQLite")
-    fleet = _fleet(vms)
+    fleet = fleet_of_spots(vms)
     shared, own = [], []
     spent: dict[str, list[float]] = {"nodes": [], "databases": []}
     with nodes.databases(bench) as databases:
         for number in range(min(ROUNDS, bench.rounds)):
             with databases.serving(f"due{number}", fleet) as serving:
-                took, used = _come(bench, serving, vms, databases)
+                took, used = come(bench, serving, vms, databases)
                 shared.append(took)
-                for name, seconds in used.items():
-                    spent[name].append(seconds)
+                databases_spent = sum(used[name] for name in databases.processor_seconds())
+                spent["databases"].append(databases_spent)
+                spent["nodes"].append(sum(used.values()) - databases_spent)
             folder = bench.scratch / f"due-sqlite-{number}"
             with product.serving(folder, fleet, *nodes.SERVICE, *bench.flags) as server:
-                own.append(_come(bench, [server], vms)[0])
+                own.append(come(bench, [server], vms)[0])
     return measured(
         "C6",
         f"{many(vms, 'events')} due at one instant → the last visible, three nodes ÷ SQLite",
@@ -82,11 +83,11 @@ def _with_one_paused(bench: Bench) -> Line:
     seen = []
     with nodes.databases(bench) as databases:
         for number in range(min(ROUNDS, bench.rounds)):
-            with databases.serving(f"paused{number}", _fleet(vms)) as serving:
+            with databases.serving(f"paused{number}", fleet_of_spots(vms)) as serving:
                 # Another one each time, and another moment of its work.
                 victim = serving.pop(number % len(serving))
                 after = 0.02 * (number + 1)
-                seen.append(_come(bench, serving, vms, victim=victim, after=after)[0])
+                seen.append(come(bench, serving, vms, victim=victim, after=after)[0])
     return measured(
         "C7",
         f"{many(vms, 'events')} due, SIGSTOP to one node of three → the last visible at the others",
@@ -97,13 +98,13 @@ def _with_one_paused(bench: Bench) -> Line:
     )
 
 
-def _fleet(vms: int) -> str:
+def fleet_of_spots(vms: int) -> str:
     return product.fleet_of(vms + AT_ONCE, kind="alone").replace(
         'name = "many-', 'priority = "Spot"\nname = "many-'
     )
 
 
-def _come(
+def come(
     bench: Bench,
     serving: Sequence[Product],
     vms: int,
@@ -114,7 +115,8 @@ def _come(
 ) -> tuple[float, dict[str, float]]:
     """Seconds from the instant until every VM has read that its event started.
 
-    With the processor time that nodes and databases took from then until all VMs had looked.
+    With the processor time that each part of nodes and databases took from then until all VMs had
+    looked.
     """
     addresses = product.addresses(vms)
     visits = [
@@ -151,10 +153,8 @@ def _come(
 
 
 def _used(serving: Sequence[Product], databases: Databases | None) -> dict[str, float]:
-    return {
-        "nodes": sum(usage.processor_seconds(node.pids) for node in serving),
-        "databases": databases.processor_seconds() if databases is not None else 0.0,
-    }
+    of_databases = databases.processor_seconds() if databases is not None else {}
+    return {**nodes.processor_seconds(serving), **of_databases}
 
 
 def _started(part: Served) -> float:
