@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 COLUMNS = {
     "Calls": "calls",
+    "Left out": "left_out",
     "Kills": "kill",
     "Disk full": "ENOSPC",
     "I/O errors": "EIO",

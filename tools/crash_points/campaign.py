@@ -40,7 +40,9 @@ class Result:
     name: str
     title: str
     calls: int
-    """System calls that write or sync, in a run that nothing happens to."""
+    """System calls that write or sync, in each of two runs that nothing happens to."""
+    left_out: int
+    """Those of only one of the two: threads don't take the same turns each time."""
     trials: list[Trial] = field(default_factory=list)
 
     @property
@@ -53,6 +55,7 @@ class Result:
         failed = [trial for trial in self.trials if trial.kind is not Kind.KILL]
         return {
             "calls": self.calls,
+            "left_out": self.left_out,
             **{kind.value: tried[kind] for kind in Kind},
             "recovered": sum(trial.verdict.is_good for trial in self.trials),
             "lost": sum(bool(trial.verdict.lost) for trial in self.trials),
@@ -85,10 +88,14 @@ class Campaign:
         progress: Progress = lambda *_: None,
     ) -> Result:
         """`every`: take one point of so many, from the `first`; for each kind other points."""
-        # Threads don't take the same turns each time: those points count that are always there.
-        again = set(self.count(subject))
-        points = [point for point in self.count(subject) if point in again]
-        result = Result(name=subject.name, title=subject.title, calls=len(points))
+        once, again = self.count(subject), set(self.count(subject))
+        points = [point for point in once if point in again]
+        result = Result(
+            name=subject.name,
+            title=subject.title,
+            calls=len(points),
+            left_out=len(again.symmetric_difference(once)),
+        )
         chosen = [
             Injection(point, kind)
             for offset, kind in enumerate(kinds)

@@ -32,9 +32,12 @@ CALLS: Final = (
     *("fsync", "fdatasync", "sync_file_range"),
     *("rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat"),
     *("link", "linkat"),
+    *("open", "openat", "creat"),
 )
-"""All that change a file or a folder, or wait for the disk. To create a file is seen by the first
-call that changes it, and by the call before."""
+"""All that change a file or a folder, or wait for the disk."""
+_OPENS: Final = frozenset({"open", "openat"})
+"""They count only where they may create the file, or empty it."""
+_CREATES: Final = re.compile(r"\bO_(CREAT|TRUNC)\b")
 
 PATIENCE: Final = 60.0
 _CALL: Final = re.compile(r"(?P<thread>\d+) +(?P<call>[a-z]\w+)\((?P<arguments>.*)")
@@ -48,16 +51,18 @@ _ANY_PROCESS: Final = -1
 class Kind(StrEnum):
     KILL = "kill"
     FULL = "ENOSPC"
-    """From that call on, as a disk stays full."""
+    """From that call on, as a disk stays full. Only that call, if later ones may be to read."""
     BROKEN = "EIO"
     """Once."""
     BROKEN_AND_KILL = "EIO+kill"
     """As soon as it has told what went wrong."""
 
-    def injection(self, number: int) -> str:
-        """Into the call of this number, as strace wants to be told."""
+    def injection(self, point: "Point") -> str:
+        """Into the call at this point, as strace wants to be told."""
         what = "signal=KILL" if self is Kind.KILL else f"error={self.partition('+')[0]}"
-        return f"{what}:when={number}{'+' if self is Kind.FULL else ''}"
+        # Without a path, all that the thread opens would count.
+        lasts = self is Kind.FULL and (point.path or point.call not in _OPENS)
+        return f"{what}:when={point.number}{'+' if lasts else ''}"
 
     @property
     def dies_when_refused(self) -> bool:
@@ -125,7 +130,7 @@ class TracedLife:
             return
         point = self._injection.point
         yield from ("-e", f"trace={point.call}")
-        what = self._injection.kind.injection(point.number)
+        what = self._injection.kind.injection(point)
         yield from ("-e", f"inject={point.call}:{what}")
         if point.path:
             yield from ("-P", str(self._folder / point.path))
@@ -182,6 +187,8 @@ class TracedLife:
             counts[thread, call] += 1
             counts[thread, call, path] += 1
             if not Path(path).is_relative_to(self._folder):
+                continue
+            if call in _OPENS and not _CREATES.search(made["arguments"]):
                 continue
             relative = str(Path(path).relative_to(self._folder))
             if _DRAFT.search(relative):
