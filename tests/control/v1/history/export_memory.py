@@ -1,12 +1,13 @@
-"""How much memory an export takes: run with the numbers of rows, prints the growth in KiB for each.
+"""How much memory exports take: run with the number of rows and the formats.
 
-In a process of its own, whose peak is nobody else's.
+Prints, for each format, how many lines were sent and the growth in KiB. In a process of its own,
+whose peak is nobody else's.
 """
 
 import asyncio
 import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,16 @@ FILL = """
 """
 
 
-async def measure(rows: int, format_: str = "jsonl") -> tuple[int, int]:
-    """Lines that were sent, and by how many KiB the process has grown at most."""
+async def measure(rows: int, formats: Iterable[str]) -> None:
     async with control_api() as control:
         fill = FILL.format(rows=rows)
         # Behind the store's back: through it, a million rows take an hour.
         await control.store._writer.run(lambda tx: tx._writable.write(fill), unchanged)
-        await _export(control, "jsonl", most=3)
-        before = _fresh_peak()
-        lines = await _export(control, format_)
-        return lines, _peak() - before
+        for format_ in formats:
+            await _export(control, format_, most=3)
+            before = _fresh_peak()
+            lines = await _export(control, format_)
+            sys.stdout.write(f"{format_} {lines} {_peak() - before}\n")
 
 
 async def _export(control: ControlApi, format_: str, most: int | None = None) -> int:
@@ -77,6 +78,4 @@ def _peak() -> int:
 
 
 if __name__ == "__main__":
-    for number in sys.argv[1:]:
-        lines, grown = asyncio.run(measure(int(number)))
-        sys.stdout.write(f"{number} {lines} {grown}\n")
+    asyncio.run(measure(int(sys.argv[1]), sys.argv[2:]))
