@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from forewarned.clock import ClockGuard, SystemClock, wall_clock
-from tests.builders import HOUR, MINUTE, SECOND
+from tests.builders import HOUR, MINUTE, NOON, SECOND
 
 MICROSECOND = timedelta(microseconds=1)
 
@@ -43,3 +43,13 @@ async def test_a_store_whose_clock_is_ahead_of_both_of_the_machines_is_noticed()
     assert guard.lead(wall_clock()) <= SECOND
     assert guard.lead(wall_clock() + HOUR) > 59 * MINUTE
     assert guard.lead(wall_clock() - HOUR) < timedelta(0)
+
+
+def test_a_wall_clock_that_is_set_back_makes_no_store_seem_ahead() -> None:
+    """I20: the machine's other clock goes on from where it was when the guard began."""
+    wall, steady = NOON, 7 * HOUR
+    guard = ClockGuard(wall=lambda: wall, steady=lambda: steady)
+    wall, steady = NOON - 5 * MINUTE, steady + MINUTE
+
+    assert guard.lead(NOON + MINUTE) == timedelta(0)
+    assert guard.lead(NOON + 2 * MINUTE) == MINUTE

@@ -222,13 +222,21 @@ class ClockGuard:
     An event that starts early can't be taken back, so a clock that seems ahead is not believed.
     """
 
-    def __init__(self) -> None:
-        self._start = wall_clock()
-        self._since = monotonic()
+    def __init__(
+        self,
+        *,
+        wall: Callable[[], datetime] = wall_clock,
+        steady: Callable[[], timedelta] = monotonic,
+    ) -> None:
+        """Both clocks are this machine's. `steady` counts from any moment, and is never set."""
+        self._wall = wall
+        self._steady = steady
+        self._start = wall()
+        self._since = steady()
 
     def lead(self, instant: datetime) -> timedelta:
         """How far the instant is ahead of the later of this machine's clocks."""
-        return instant - max(wall_clock(), self._start + (monotonic() - self._since))
+        return instant - max(self._wall(), self._start + (self._steady() - self._since))
 
 
 class VirtualClock(_Timekeeper):

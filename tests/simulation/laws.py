@@ -11,10 +11,12 @@ from http import HTTPStatus
 from typing import Final
 
 from forewarned.core.ids import EventId, ScopeId
-from forewarned.core.model import Document
+from forewarned.core.model import Document, StartCause
 from forewarned.core.tasks import Task, TaskState
+from forewarned.core.transitions import Started
 from forewarned.metadata.http.responses import Persistence, Rendered, Response
 from forewarned.service.board import Board
+from forewarned.service.records import Commit
 from tests.simulation.ledger import WorldLedger
 from tests.simulation.promises import Promise
 from tests.stateful.documents import NEWEST
@@ -33,6 +35,17 @@ NOTICED_AFTER: Final = 3_000_000_000
 """I24: nanoseconds after which a node has noticed that it is cut off."""
 FORGOTTEN_AFTER: Final = 61_000_000_000
 """I24: nanoseconds after which a node may no longer take a VM for one that it has just served."""
+
+
+def i4_no_clock_starts_an_event_early(
+    oracle: Oracle, commit: Commit, *, now: datetime, most: timedelta
+) -> None:
+    """By the true time. `most` is by how much a node can't tell that the store's clock is ahead."""
+    for fact in commit.transitions:
+        if isinstance(fact, Started) and fact.cause is StartCause.NOT_BEFORE:
+            not_before = oracle.lives[fact.event.id].not_before
+            early = timedelta(0) if not_before is None else not_before - now
+            assert early <= most, f"I4: {fact.event.id} started {early} early, by a wrong clock"
 
 
 def i7_no_vm_sees_the_incarnation_fall(seen: dict[str, int], name: str, shown: Shown) -> None:

@@ -52,9 +52,9 @@ class WorldLedger:
         story: Story,
         *,
         violated: Callable[[AssertionError], None],
-        heard: Callable[[Commit], None],
+        heard: Callable[[Commit, str], None],
     ) -> None:
-        """`violated` is told of a law that was broken, and `heard` of each commit."""
+        """`violated` is told of a law that was broken, and `heard` of each commit and its node."""
         self.oracle = CrowdedOracle(now)
         self.reader = Reader()
         self.commits = 0
@@ -90,7 +90,7 @@ class WorldLedger:
             self.reader.hear(moment, self.oracle)
         except AssertionError as broken:
             self._violated(broken)
-        self._heard(commit)
+        self._heard(commit, node)
 
     def mark(self) -> int:
         return len(self._log)

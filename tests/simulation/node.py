@@ -87,6 +87,7 @@ class SimulatedNode:
         self.process = Process(self.name)
         self._is_started = False
         self.clock = NodeClock(around.true)
+        self.conditions.begin()
         self.store = SimulatedStore(
             around.server,
             a_node_record(self.name),
@@ -131,7 +132,7 @@ class SimulatedNode:
     @property
     def is_healthy(self) -> bool:
         """Whether it can start events."""
-        believes = self.conditions.believes(self._around.server.now())
+        believes = self.conditions.should_believe(self._around.server.now())
         return self.is_serving and not self.conditions.is_cut_off and believes
 
     @property

@@ -5,13 +5,17 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
+from forewarned.clock import ClockGuard
 from forewarned.metadata.options import Balancing
 from forewarned.service.errors import StoreUnavailableError
+from forewarned.storage.postgres.nodes.node_store import refuse_early_clock
 from tests.simulation.clock import TrueTime
 from tests.simulation.store.conditions import Fate
 
-MOST_LEAD: Final = timedelta(seconds=5)
-"""As `storage.postgres.nodes.node_store` guards it."""
+_MOST_LEAD: Final = timedelta(seconds=5)
+"""What nodes are promised to put up with, said here again: laws don't ask the product."""
+_IN_TRANSACTION: Final = timedelta(seconds=1)
+"""More than any takes from when the guard has seen the store's clock until the commit."""
 _NEXT_LOOK: Final = 0.001
 """Seconds: a look covers only what came before it."""
 
@@ -47,10 +51,24 @@ class NodeConditions:
 
     def __init__(self, weather: Weather, true: TrueTime) -> None:
         self.is_cut_off = False
-        self.wall_error = timedelta(0)
-        """How far the node's own clock is ahead."""
         self._weather = weather
         self._true = true
+        self._wall_error = timedelta(0)
+        self._corrected = (timedelta(0), true.now())
+        """How far the wall clock was ahead before it was last set, and when that was."""
+        self.begin()
+
+    def begin(self) -> None:
+        """A new process: its guard goes by the machine's clocks from now on."""
+        self._first_error = self._wall_error
+        self._guard = ClockGuard(
+            wall=lambda: self._true.now() + self._wall_error, steady=self._true.monotonic
+        )
+
+    def set_wall(self, error: timedelta) -> None:
+        """How far the node's own clock is ahead from now on."""
+        self._corrected = (self._wall_error, self._true.now())
+        self._wall_error = error
 
     async def round_trip(self) -> None:
         await self._weather.trip()
@@ -65,12 +83,18 @@ class NodeConditions:
             raise StoreUnavailableError("the store can't be reached from here")
 
     def guard(self, now: datetime) -> None:
-        if not self.believes(now):
-            raise StoreUnavailableError("the store's clock is ahead of this machine's")
+        refuse_early_clock(self._guard, now)
 
-    def believes(self, now: datetime) -> bool:
-        """I4: a clock that seems ahead is not believed."""
-        return now - (self._true.now() + self.wall_error) <= MOST_LEAD
+    def should_believe(self, now: datetime) -> bool:
+        """Whether a store with this clock is to be believed: not for the guard to say."""
+        ahead = max(self._wall_error, self._first_error)
+        return now - self._true.now() <= _MOST_LEAD + ahead
+
+    def most_early(self) -> timedelta:
+        """I4: how early the node may start an event, at most, if the store's clock is ahead."""
+        error, at = self._corrected
+        lately = error if self._true.now() - at < _IN_TRANSACTION else timedelta(0)
+        return _MOST_LEAD + max(self._wall_error, self._first_error, lately, timedelta(0))
 
     def until_look(self) -> float:
         if self._weather.is_still:

@@ -214,13 +214,17 @@ class World:
             self.violated(broken)
         self.ledger.oracle.read(caller.scope_id, self.true.now())
 
-    def _hear(self, commit: Commit) -> None:
+    def _hear(self, commit: Commit, node: str) -> None:
         if commit.bound or commit.unbound:
             self._count_vms()
         for fact in commit.transitions:
             if isinstance(fact, Scheduled) and fact.event.not_before is not None:
                 self._foresee_start(fact.event.not_before)
         try:
+            most = next(each.conditions.most_early() for each in self.nodes if each.name == node)
+            laws.i4_no_clock_starts_an_event_early(
+                self.ledger.oracle, commit, now=self.true.now(), most=most
+            )
             if self._is_healthy:
                 laws.i20_nothing_is_overdue_for_long(self.ledger.oracle, self.server.now())
             for heard in self._hearing:

@@ -37,6 +37,14 @@ DEFECTS: Final = (
         tests=_BY,
     ),
     Mutant(
+        name="gullible",
+        file="storage/postgres/nodes/node_store.py",
+        old="    if lead > _MOST_LEAD:\n",
+        new="    if lead > 1000 * _MOST_LEAD:\n",
+        breaks="I4: a node believes any clock of the store, and starts events minutes early",
+        tests=_BY,
+    ),
+    Mutant(
         name="silent",
         file="core/change.py",
         old="incarnation=before.incarnation + 1",

@@ -106,10 +106,10 @@ class Chaos:
         node = world.chance.choice(world.nodes)
         error = timedelta(seconds=world.chance.choice([-262, -20, -1, 1, 262]))
         world.story.tell(node.name, f"its clock is off by {error.total_seconds():.0f} s")
-        node.conditions.wall_error = error
+        node.conditions.set_wall(error)
         world.note_health()
         await asyncio.sleep(world.chance.uniform(10, 600))
-        node.conditions.wall_error = timedelta(0)
+        node.conditions.set_wall(timedelta(0))
         world.story.tell(node.name, "its clock is right again")
         world.note_health()
 

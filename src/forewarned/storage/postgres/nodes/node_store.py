@@ -4,6 +4,7 @@ import secrets
 import socket
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -34,17 +35,6 @@ def node_store(
     """The shared store, for the node whose directory this is."""
     positions = PositionFile(folder)
     check = EpochCheck(positions.read(), positions)
-    clock_guard = ClockGuard()
-
-    def guard(instant: datetime) -> None:
-        """I4: what starts early can't be taken back."""
-        lead = clock_guard.lead(instant)
-        if lead > _MOST_LEAD:
-            raise StoreUnavailableError(
-                f"the database server's clock is {lead.total_seconds():.0f} s ahead of this"
-                " machine's, so this node changes nothing: correct the clock that is wrong"
-            )
-
     node = Node(
         id=_node_id(folder),
         name=socket.gethostname(),
@@ -58,9 +48,19 @@ def node_store(
         next_wake=next_wake,
         actuator_of=actuator_of,
         rules=rules,
-        guard=guard,
+        guard=partial(refuse_early_clock, ClockGuard()),
         check=check,
     )
+
+
+def refuse_early_clock(guard: ClockGuard, instant: datetime) -> None:
+    """I4: what starts early can't be taken back. Raises StoreUnavailableError."""
+    lead = guard.lead(instant)
+    if lead > _MOST_LEAD:
+        raise StoreUnavailableError(
+            f"the database server's clock is {lead.total_seconds():.0f} s ahead of this"
+            " machine's, so this node changes nothing: correct the clock that is wrong"
+        )
 
 
 def _node_id(folder: Path) -> str:
