@@ -1,6 +1,10 @@
 """Which addresses requests of others may go to, in all the forms that an address has."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+import uvloop
 
 from forewarned.targets.addresses import Reach, permitted, refusal
 from forewarned.targets.errors import TargetError
@@ -84,3 +88,19 @@ async def test_a_host_without_an_address_is_refused() -> None:
 
     with pytest.raises(TargetError, match="is not allowed as a target: it has no address"):
         await permitted("empty.example", 80, reach=Reach.PRIVATE, resolve=nothing)
+
+
+def test_a_name_that_takes_long_to_resolve_keeps_no_thread_from_other_work() -> None:
+    """On the loop of servers, whose threads for other work do none here."""
+
+    async def resolve() -> None:
+        executor = ThreadPoolExecutor(1)
+        executor.shutdown()
+        asyncio.get_running_loop().set_default_executor(executor)
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            await asyncio.to_thread(int)
+
+        with pytest.raises(TargetError, match="is this machine's own"):
+            await permitted("localhost", 80, reach=Reach.PUBLIC)
+
+    uvloop.run(resolve())

@@ -136,5 +136,7 @@ def _is_in(address: _Address, networks: Iterable[_Network]) -> bool:
 
 
 async def _resolve(host: str, port: int) -> list[str]:
+    # May take half a minute. Servers run on uvloop, which has threads for this alone; asyncio's own
+    # loop would take those of `to_thread`.
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
