@@ -29,7 +29,8 @@ async def story(server: Server) -> str:
     No one is there who could be told of them.
     """
     ops = {"name": "ops", "target": {"kind": "webhook", "url": "http://127.0.0.1:9/"}}
-    if not server.call("GET", "/v1/subscriptions")["subscriptions"]:
+    known = server.call("GET", "/v1/subscriptions")["subscriptions"]
+    if "ops" not in {each["name"] for each in known}:
         server.call("POST", "/v1/subscriptions", ops)
     for name in ("web", "db-0", "api_0"):
         server.get(f"/vm/{name}/metadata/scheduledevents?api-version=2020-07-01")
@@ -71,6 +72,9 @@ def paths(event_id: str) -> tuple[str, ...]:
         "/subscriptions",
         "/subscriptions/ops",
         "/subscriptions/ops/remove",
+        "/subscribe",
+        "/subscriptions/ops/edit",
+        "/subscriptions/ops/rotate",
     )
 
 
@@ -126,6 +130,33 @@ async def test_a_refused_form_says_so_beside_the_field_and_keeps_what_was_typed(
     assert await ann.grave_issues() == []
     # A refusal is an answer of 400, which browsers write down as an error.
     ann.expected.append("400 (Bad Request)")
+
+
+async def test_a_subscription_that_a_browser_sends_back_as_shown_stays_as_it_was(
+    server: Server, window: OpenWindow
+) -> None:
+    """Browsers have ways of their own with line breaks, and with boxes that are not ticked."""
+    template = "\n{{ status }} </textarea>\n\n"
+    ann = await window("/subscribe")
+    await ann.page.fill("#name", "chat")
+    await ann.page.fill("#url", "http://127.0.0.1:9/secret")
+    await ann.page.select_option("#shape", "template")
+    await ann.page.fill("#template", template)
+    await ann.page.check('[name="types"][value="Reboot"]')
+    await ann.page.fill("#vms", "web-*\ndb-*")
+    await ann.page.click("main .primary")
+    await expect(ann.page.locator("#secret")).to_contain_text("whsec_")
+    added = server.call("GET", "/v1/subscriptions/chat")
+    history = server.call("GET", "/v1/history")
+
+    await ann.open("/subscriptions/chat/edit")
+    await ann.page.click("main .primary")
+
+    await expect(ann.page.locator(".done")).to_have_text("Saved.")
+    assert added["shape"]["template"] == template
+    assert added["filter"]["vms"] == ["web-*", "db-*"]
+    assert server.call("GET", "/v1/subscriptions/chat") == added
+    assert server.call("GET", "/v1/history") == history
 
 
 async def test_no_page_is_wider_than_a_phone(server: Server, window: OpenWindow) -> None:

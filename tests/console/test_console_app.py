@@ -34,6 +34,7 @@ PAGES = [
     "/sets/new",
     "/history",
     "/subscriptions",
+    "/subscribe",
 ]
 
 

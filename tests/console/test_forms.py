@@ -39,3 +39,28 @@ def test_a_delay_is_whole_minutes_in_its_range(typed: str) -> None:
 
 def test_the_last_of_a_field_that_came_twice_counts() -> None:
     assert Form([("notified", "off"), ("notified", "on")]).text("notified") == "on"
+
+
+def test_a_list_has_one_entry_per_line_and_a_limit() -> None:
+    form = Form([("vms", " web-* \r\n\r\ndb ")])
+
+    assert form.lines("vms", most=2) == ("web-*", "db")
+    with pytest.raises(FieldError) as refused:
+        form.lines("vms", most=1)
+    assert refused.value.field == "vms"
+
+
+def test_a_long_text_keeps_its_spaces_and_has_plain_line_breaks() -> None:
+    form = Form([("template", "\r\n a\r\nb "), ("ca", " \r\n")])
+
+    assert form.long_text("template") == "\n a\nb "
+    assert form.long_text("ca") == form.long_text("missing") == ""
+
+
+def test_each_ticked_choice_is_checked() -> None:
+    form = Form([("types", "Reboot"), ("types", "Freeze"), ("bad", "Reboot"), ("bad", "Explode")])
+
+    assert form.choices("types", EventType) == {EventType.REBOOT, EventType.FREEZE}
+    assert form.choices("none", EventType) == frozenset()
+    with pytest.raises(FieldError, match="'Explode' is not one of"):
+        form.choices("bad", EventType)

@@ -29,12 +29,12 @@ from forewarned.console.pages import (
     nodes,
     sets,
     sign_in,
-    subscriptions,
     suggestions,
     unread,
     vms,
 )
 from forewarned.console.pages.events import cancel, event, event_list, tasks
+from forewarned.console.pages.subscriptions import forms, status
 from forewarned.console.refreshes import Refreshes
 from forewarned.console.rendering import HEADERS, Pages
 from forewarned.console.services import ConsoleServices
@@ -82,14 +82,21 @@ PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("GET", "/history", Role.READER, history.show_history),
     ("GET", "/history.csv", Role.READER, history.export_csv),
     ("GET", "/history.jsonl", Role.READER, history.export_lines),
-    ("GET", "/subscriptions", Role.READER, subscriptions.list_subscriptions),
-    ("GET", "/subscriptions/{name}", Role.READER, subscriptions.show_subscription),
-    ("POST", "/subscriptions/{name}/pause", Role.MAINTAINER, subscriptions.pause),
-    ("POST", "/subscriptions/{name}/resume", Role.MAINTAINER, subscriptions.resume),
-    ("POST", "/subscriptions/{name}/test", Role.MAINTAINER, subscriptions.test),
-    ("POST", "/subscriptions/{name}/redeliver", Role.MAINTAINER, subscriptions.redeliver),
-    ("GET", "/subscriptions/{name}/remove", Role.ADMIN, subscriptions.show_removal),
-    ("POST", "/subscriptions/{name}/remove", Role.ADMIN, subscriptions.remove),
+    ("GET", "/subscriptions", Role.READER, status.list_subscriptions),
+    # Not under /subscriptions/, where `new` may be the name of one.
+    ("GET", "/subscribe", Role.ADMIN, forms.show_new),
+    ("POST", "/subscribe", Role.ADMIN, forms.send_new),
+    ("GET", "/subscriptions/{name}", Role.READER, status.show_subscription),
+    ("POST", "/subscriptions/{name}/pause", Role.MAINTAINER, status.pause),
+    ("POST", "/subscriptions/{name}/resume", Role.MAINTAINER, status.resume),
+    ("POST", "/subscriptions/{name}/test", Role.MAINTAINER, status.test),
+    ("POST", "/subscriptions/{name}/redeliver", Role.MAINTAINER, status.redeliver),
+    ("GET", "/subscriptions/{name}/edit", Role.ADMIN, forms.show_edit),
+    ("POST", "/subscriptions/{name}/edit", Role.ADMIN, forms.send_edit),
+    ("GET", "/subscriptions/{name}/rotate", Role.ADMIN, forms.show_rotation),
+    ("POST", "/subscriptions/{name}/rotate", Role.ADMIN, forms.rotate),
+    ("GET", "/subscriptions/{name}/remove", Role.ADMIN, status.show_removal),
+    ("POST", "/subscriptions/{name}/remove", Role.ADMIN, status.remove),
     ("GET", "/nodes", Role.READER, nodes.show_nodes),
     ("GET", "/suggest/{what}", Role.READER, suggestions.suggest),
     ("POST", "/clock/{how}", Role.ADMIN, clock.move_clock),

@@ -61,15 +61,26 @@ class Form:
         return given
 
     def choice(self, name: str, choices: type[Choice]) -> Choice:
-        given = self.required(name, "one of these")
-        try:
-            return choices(given)
-        except ValueError:
-            listed = ", ".join(choices)
-            raise FieldError(f"{given[:100]!r} is not one of {listed}", field=name) from None
+        return _chosen(self.required(name, "one of these"), name, choices)
+
+    def choices(self, name: str, choices: type[Choice]) -> frozenset[Choice]:
+        """Those that were ticked."""
+        return frozenset(_chosen(each, name, choices) for each in self.texts(name))
 
     def optional_choice(self, name: str, choices: type[Choice]) -> Choice | None:
         return self.choice(name, choices) if self.text(name) else None
+
+    def lines(self, name: str, *, most: int) -> tuple[str, ...]:
+        """One entry per line; empty lines don't count."""
+        found = tuple(line for each in self.text(name).splitlines() if (line := each.strip()))
+        if len(found) > most:
+            raise FieldError(f"expected {most} lines at most", field=name)
+        return found
+
+    def long_text(self, name: str) -> str:
+        """A text of several lines, with the spaces at its ends; empty if there is nothing else."""
+        text = same_breaks(self._given.get(name, [""])[-1])
+        return text if text.strip() else ""
 
     def span(self, name: str) -> timedelta | None:
         """None where it was left empty."""
@@ -128,6 +139,19 @@ class Form:
             return float(given)
         except ValueError:
             raise FieldError("expected a number, such as 60", field=name) from None
+
+
+def same_breaks(text: str) -> str:
+    """With line breaks as they are outside of forms: browsers send each as CR LF."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _chosen(given: str, name: str, choices: type[Choice]) -> Choice:
+    try:
+        return choices(given)
+    except ValueError:
+        listed = ", ".join(choices)
+        raise FieldError(f"{given[:100]!r} is not one of {listed}", field=name) from None
 
 
 def _exactness(time: str) -> timedelta:

@@ -51,6 +51,11 @@ def _without(pieces: Collection[str], text: str, shortest: int) -> str:
     return text
 
 
+def is_http(url: str) -> bool:
+    """Whether it is for a web service, rather than one of Apprise's for people."""
+    return url.lower().startswith(("http://", "https://"))
+
+
 def check_url(url: str) -> None:
     """Raise ValueError for what can't be asked."""
     try:

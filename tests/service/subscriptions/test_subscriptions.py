@@ -14,6 +14,7 @@ from forewarned.service.listings import HistoryFilter
 from forewarned.service.subscriptions.errors import (
     BadSubscriptionNameError,
     SecretInFileError,
+    SecretReplacedError,
     SubscriptionExistsError,
     SubscriptionOfSettingsError,
     TooManySubscriptionsError,
@@ -157,6 +158,17 @@ async def test_a_secret_is_replaced_and_the_last_one_holds_for_a_while(desk: Des
     assert second.target.secrets[1] == first.target.secrets[0]
     with pytest.raises(SecretInFileError):
         await desk.use_cases.replace_secret("chat", by=OPERATOR)
+
+
+async def test_a_secret_is_not_replaced_instead_of_another(desk: Desk) -> None:
+    """Or a request that comes twice would end the secret that the receiver knows."""
+    await desk.use_cases.add(Declared(name="ops", target=SIGNED), by=OPERATOR)
+
+    first = await desk.use_cases.replace_secret("ops", instead_of="whsec_mine", by=OPERATOR)
+    with pytest.raises(SecretReplacedError):
+        await desk.use_cases.replace_secret("ops", instead_of="whsec_mine", by=OPERATOR)
+
+    assert (await desk.use_cases.show("ops")).subscription == first
 
 
 async def test_a_subscription_can_be_paused_resumed_and_removed(desk: Desk) -> None:

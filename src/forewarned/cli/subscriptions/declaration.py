@@ -20,10 +20,10 @@ from forewarned.cli.parameters import (
 from forewarned.core.model import EventSource
 from forewarned.service.subscriptions.model import PublishedStatus
 from forewarned.service.subscriptions.targets import ShapeName
+from forewarned.targets.urls import is_http
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_WEB: Final = ("http://", "https://")
 _FILTERS: Final = ("types", "statuses", "sources", "scopes", "vms")
 _OPTIONS: Final = (
     click.option(
@@ -156,7 +156,7 @@ class Given:
 
     def as_target(self, url: str) -> dict[str, object]:
         """Raises UsageError."""
-        if url.lower().startswith(_WEB):
+        if is_http(url):
             secrets = None if self.secret_file is None else _read(self.secret_file).split()
             ca = None if self.ca_file is None else _read(self.ca_file)
             return given(kind="webhook", url=url, secrets=secrets, ca=ca)

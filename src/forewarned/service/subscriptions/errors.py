@@ -46,6 +46,17 @@ class SecretInFileError(RefusalError, category=Category.CONFLICT, field="name"):
         self.name = name
 
 
+class SecretReplacedError(RefusalError, category=Category.CONFLICT, field="name"):
+    """The caller wanted another one replaced, which may be all that a receiver knows."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the secret of subscription {name!r} has been rotated meanwhile: rotate it again only"
+            " if its receiver already knows the newest one"
+        )
+        self.name = name
+
+
 class TooManySubscriptionsError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, most: int) -> None:
         super().__init__(f"there are already {most} subscriptions, the maximum: remove some")

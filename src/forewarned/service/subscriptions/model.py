@@ -24,6 +24,8 @@ from forewarned.core.transitions import (
 from forewarned.service.events.api_versions import event_version
 from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec
 
+MOST_PATTERNS: Final = 100
+"""Of scopes, or of VMs, in a filter."""
 _NO_PUBLISHING: Final = Publishing()
 _USUAL_SHAPE: Final = Shape()
 

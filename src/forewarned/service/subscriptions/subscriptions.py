@@ -15,6 +15,7 @@ from forewarned.service.subscriptions.content import samples
 from forewarned.service.subscriptions.errors import (
     BadSubscriptionNameError,
     SecretInFileError,
+    SecretReplacedError,
     SubscriptionExistsError,
     SubscriptionOfSettingsError,
     TooManySubscriptionsError,
@@ -139,10 +140,15 @@ class Subscriptions:
 
         return await self._engine.decide(decision)
 
-    async def replace_secret(self, name: str, *, by: Actor) -> Subscription:
+    async def replace_secret(
+        self, name: str, *, instead_of: str | None = None, by: Actor
+    ) -> Subscription:
         """With a new one; messages are signed with the old one as well, until the next time.
 
-        Raises UnknownSubscriptionError, SubscriptionOfSettingsError, SecretInFileError.
+        If `instead_of` is given, only while that is the newest one: a request that comes twice
+        would otherwise replace it twice, and the receiver would know neither.
+        Raises UnknownSubscriptionError, SubscriptionOfSettingsError, SecretInFileError,
+        SecretReplacedError.
         """
         secret = self._new_secret()
 
@@ -150,6 +156,8 @@ class Subscriptions:
             former = _own(tx, name)
             if not isinstance(former.target, Webhook) or former.target.secret_file:
                 raise SecretInFileError(name)
+            if instead_of is not None and former.target.secrets[:1] != (instead_of,):
+                raise SecretReplacedError(name)
             secrets = (secret, *former.target.secrets[:1])
             changed = replace(former, target=replace(former.target, secrets=secrets))
             return _put(tx, changed, former=former, action="subscription_changed", by=by)

@@ -21,7 +21,7 @@ from forewarned.service.subscriptions.tables import (
 )
 from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec
 
-_Patterns = Annotated[tuple[Text, ...], msgspec.Meta(max_length=100)]
+_Patterns = Annotated[tuple[Text, ...], msgspec.Meta(max_length=model.MOST_PATTERNS)]
 
 
 class WebhookTarget(Ask, frozen=True, tag_field="kind", tag="webhook"):

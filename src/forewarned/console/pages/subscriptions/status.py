@@ -24,6 +24,10 @@ class Decision(Protocol):
     def __call__(self, name: str, *, by: Actor) -> Awaitable[object]: ...
 
 
+def path_of(name: str) -> str:
+    return f"/subscriptions/{quote(name, safe='')}"
+
+
 async def list_subscriptions(visit: Visit) -> Response:
     views = await visit.use_cases.subscriptions.show_all()
     rows = [(condition_of(each.subscription, each.health), each) for each in views]
@@ -53,7 +57,7 @@ async def test(visit: Visit) -> Response:
     except REFUSED as refusal:
         return await _show(visit, mistakes(refusal, frozenset()))
     if isinstance(outcome, Delivered):
-        return see(f"{_path(name)}?done=tested")
+        return see(f"{path_of(name)}?done=tested")
     return await _show(visit, {"": f"The test message was not delivered: {outcome.reason}"})
 
 
@@ -79,7 +83,7 @@ async def _decide(visit: Visit, decision: Decision, *, done: str) -> Response:
         await decision(name, by=visit.by)
     except REFUSED as refusal:
         return await _show(visit, mistakes(refusal, frozenset()))
-    return see(f"{_path(name)}?done={done}")
+    return see(f"{path_of(name)}?done={done}")
 
 
 async def _show(visit: Visit, errors: dict[str, str] | None = None) -> Response:
@@ -100,7 +104,3 @@ async def _show(visit: Visit, errors: dict[str, str] | None = None) -> Response:
         pending=pending[:_MOST],
         has_more=len(undelivered) > _MOST or len(pending) > _MOST,
     )
-
-
-def _path(name: str) -> str:
-    return f"/subscriptions/{quote(name, safe='')}"
