@@ -1,13 +1,14 @@
 """What every store tells operators at a glance, and lists the most urgent first."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from forewarned.core.change import without_event
 from forewarned.core.ids import EventId, HostName, ScopeId
-from forewarned.core.model import Approval, EventSource, EventStatus, EventType
+from forewarned.core.model import Approval, Event, EventSource, EventStatus, EventType
 from forewarned.core.transitions import Canceled
 from forewarned.service.attention import Attention
 from forewarned.service.listings import EventFilter, Order
@@ -18,6 +19,7 @@ from tests.builders import (
     HOUR,
     MINUTE,
     NOON,
+    SECOND,
     A,
     B,
     C,
@@ -28,7 +30,7 @@ from tests.builders import (
 )
 from tests.storage.store_calls import keep, save
 
-D, E, F = event_id(0xD), event_id(0xE), event_id(0xF)
+D, E, F, G = event_id(0xD), event_id(0xE), event_id(0xF), event_id(0x10)
 URGENT = Order.URGENT
 
 
@@ -84,6 +86,35 @@ async def test_the_next_to_start_comes_first_and_filters_narrow(
     records = await store.read(lambda s: s.events(EventFilter(order=URGENT, **wanted)))
 
     assert [record.event.id for record in records] == found
+
+
+async def test_attention_begins_at_its_limits(store: Store) -> None:
+    """Soon: fifteen minutes ahead. Overdue: five minutes after the duration, or after an hour."""
+    approval = Approval(by="vm:vm1", at=NOON)
+    expected = {
+        an_event(A, not_before=NOON + 15 * MINUTE): {Attention.SOON},
+        an_event(B, not_before=NOON + 15 * MINUTE + SECOND): set(),
+        an_event(C, not_before=NOON + MINUTE, approval=approval): {Attention.SOON, Attention.HELD},
+        _started(D, NOON - 9 * MINUTE, duration=4 * MINUTE): set(),
+        _started(E, NOON - 10 * MINUTE, duration=4 * MINUTE): {Attention.OVERDUE},
+        _started(F, NOON - HOUR - 5 * MINUTE): set(),
+        _started(G, NOON - HOUR - 6 * MINUTE): {Attention.OVERDUE},
+    }
+    await keep(store, a_scope(*expected))
+
+    for attention in Attention:
+        wanting = {event.id for event, kinds in expected.items() if attention in kinds}
+        assert await _found(store, attention) == wanting
+
+
+async def _found(store: Store, attention: Attention) -> set[EventId]:
+    records = await store.read(lambda s: s.events(EventFilter(attention=attention)))
+    return {record.event.id for record in records}
+
+
+def _started(id: EventId, at: datetime, *, duration: timedelta | None = None) -> Event:
+    event = an_event(id, status=EventStatus.STARTED, duration=duration)
+    return replace(event, created_at=at, started_at=at)
 
 
 async def test_the_summary_counts_what_wants_attention(store: Store) -> None:

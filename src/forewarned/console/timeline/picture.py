@@ -132,10 +132,6 @@ class Timeline:
     all_scopes: str
     scope: ScopeId | None
 
-    @property
-    def is_crowded(self) -> bool:
-        return any(lane.size is LOW for lane in self.lanes)
-
 
 def build(
     records: Iterable[EventRecord],
