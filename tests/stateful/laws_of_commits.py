@@ -132,6 +132,22 @@ def i12_one_approval_counts(oracle: Oracle, moment: Moment) -> None:
             assert oracle.lives[fact.event.id].times(Approved) == 1, "I12: approved twice"
 
 
+def i13_only_what_waits_is_approved(oracle: Oracle, moment: Moment) -> None:
+    """And a document changes only with a fact that says why: no approval too many changes one."""
+    for saved in moment.commit.scopes:
+        before = moment.scope_before(saved.scope.id)
+        if before is None:
+            continue
+        facts = [fact for fact in moment.commit.transitions if fact.scope_id == saved.scope.id]
+        for fact in facts:
+            if isinstance(fact, Approved):
+                event = before.events.get(fact.event.id)
+                is_waiting = event is not None and event.status is EventStatus.SCHEDULED
+                assert is_waiting, f"I13: {fact.event.id} was approved, and did not wait for it"
+        is_same = saved.scope.incarnation == before.incarnation
+        assert facts or is_same, f"I13: {saved.scope.id} has a new document, and nothing happened"
+
+
 def i16_work_begins_when_each_part_is_ready(oracle: Oracle, moment: Moment) -> None:
     for start in moment.starts:
         life = oracle.lives[start.event.id]
@@ -240,6 +256,7 @@ LAWS: Final = (
     i9_resources_are_of_one_scope_and_update_domain,
     i9_open_events_name_vms_that_are_there,
     i12_one_approval_counts,
+    i13_only_what_waits_is_approved,
     i16_work_begins_when_each_part_is_ready,
     i17_terminates_wait_for_their_batch,
     i17_i20_nobody_waits_for_nothing,

@@ -69,6 +69,14 @@ DEFECTS: Final = (
         tests=_BY,
     ),
     Mutant(
+        name="belated",
+        file="core/lifecycle.py",
+        old="event.status is EventStatus.SCHEDULED and event.approval is None",
+        new="event.approval is None",
+        breaks="I13: an event is approved that has started",
+        tests=_BY,
+    ),
+    Mutant(
         name="promised",
         file="service/events/approval.py",
         old="        await self._engine.decide(decision, touching=(caller.scope_id,))\n",
