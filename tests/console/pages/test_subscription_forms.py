@@ -89,7 +89,9 @@ async def test_one_is_added_with_all_that_it_can_have(console: ConsoleClient) ->
     )
     assert added.status_code == 200
     assert "It won’t be shown again." in text_of(added.text)
-    assert "template" in text_of(await console.see("/subscriptions/new"))
+    assert f"Shape template, {len(TEMPLATE)} characters" in text_of(
+        await console.see("/subscriptions/new")
+    )
 
 
 async def test_a_new_secret_is_shown_once_and_never_again(console: ConsoleClient) -> None:

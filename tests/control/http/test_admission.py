@@ -121,6 +121,25 @@ async def test_an_operation_is_for_its_role_and_those_above(control: Guarded, ro
         assert len(await control.gate.refusals()) == refused, operation.name
 
 
+@pytest.mark.parametrize("role", RISING)
+async def test_a_template_which_may_contain_a_token_is_shown_from_maintainers_on(
+    control: Guarded, role: Role
+) -> None:
+    """S12"""
+    shape = {"kind": "template", "template": "token=abc {{ status }}"}
+    target = {"kind": "webhook", "url": "https://ops.example.com/"}
+    ops = {"name": "ops", "target": target, "shape": shape}
+    await control.ask("POST", "/v1/subscriptions", token_of(Role.ADMIN), json=ops)
+
+    one = await control.ask("GET", "/v1/subscriptions/ops", token_of(role))
+    listed = await control.ask("GET", "/v1/subscriptions", token_of(role))
+
+    found = [one.json(), *listed.json()["subscriptions"]]
+    seen = shape["template"] if role.covers(Role.MAINTAINER) else ""
+    assert [each["shape"]["template"] for each in found] == [seen, seen]
+    assert [each["shape"]["template_length"] for each in found] == [len(shape["template"])] * 2
+
+
 async def test_without_a_good_token_nothing_is_to_be_had_but_health(control: Guarded) -> None:
     for operation, token in itertools.product(OPERATIONS, (None, "fw_guess", "a.b.c")):
         method, path = address(operation)

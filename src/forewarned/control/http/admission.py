@@ -23,8 +23,13 @@ _READING: Final = frozenset({"GET", "HEAD"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
     by: Actor
-    is_still_admitted: Callable[[], Awaitable[bool]]
-    """Asked now and then where an answer has no end: tokens are revoked, and expire."""
+    needs: Role
+    may: Callable[[Role], Awaitable[bool]]
+    """Whether their role covers another one, now: tokens are revoked, and expire."""
+
+    async def is_still_admitted(self) -> bool:
+        """Asked now and then where an answer has no end."""
+        return await self.may(self.needs)
 
 
 async def admit(
@@ -33,7 +38,7 @@ async def admit(
     """Raises AccessError."""
     access = services.access
     if access is None:
-        return Admitted(by=bodies.actor(request), is_still_admitted=_always)
+        return Admitted(by=bodies.actor(request), needs=needs, may=_always)
     address = bodies.address(request)
     authorization = request.headers.get("Authorization")
     if takes_session and authorization is None and request.method in _READING:
@@ -41,32 +46,30 @@ async def admit(
         if holder is not None:
             await access.require(holder, address=address, needs=needs)
 
-            async def has_session() -> bool:
+            async def has_session(role: Role) -> bool:
                 try:
                     found = await services.session_holder(request)
                 except StoreUnavailableError:
                     return False
-                return found is not None and found.role.covers(needs)
+                return found is not None and found.role.covers(role)
 
-            return Admitted(
-                by=Actor(name=holder.name, address=address), is_still_admitted=has_session
-            )
+            by = Actor(name=holder.name, address=address)
+            return Admitted(by=by, needs=needs, may=has_session)
 
-    async def has_token() -> bool:
+    async def has_token(role: Role) -> bool:
         try:
             known = await access.known(authorization, address)
         except (AccessError, StoreUnavailableError):
             return False
-        return known.role.covers(needs)
+        return known.role.covers(role)
 
     by = await access.admit(authorization=authorization, address=address, needs=needs)
-    return Admitted(by=by, is_still_admitted=has_token)
+    return Admitted(by=by, needs=needs, may=has_token)
 
 
 def stranger(request: Request) -> Admitted:
-    return Admitted(
-        by=Actor(name="anonymous", address=bodies.address(request)), is_still_admitted=_always
-    )
+    by = Actor(name="anonymous", address=bodies.address(request))
+    return Admitted(by=by, needs=Role.READER, may=_never)
 
 
 async def is_shown_all(services: Services, request: Request) -> bool:
@@ -92,5 +95,9 @@ async def _is_actuator(access: Access, authorization: str | None, address: str) 
         return False
 
 
-async def _always() -> bool:
+async def _always(_: Role) -> bool:
     return True
+
+
+async def _never(_: Role) -> bool:
+    return False

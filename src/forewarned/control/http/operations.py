@@ -37,6 +37,8 @@ class Asked(Generic[Body, Query]):
     query: Query
     path: Mapping[str, str]
     by: Actor
+    may: Callable[[Role], Awaitable[bool]]
+    """Whether the caller's role covers another one than the operation needs."""
 
 
 Call = Callable[[Services, Asked[Body, Query]], Awaitable[Reply]]
@@ -109,6 +111,7 @@ def operation(
             query=bodies.query(request, query),
             path=request.path_params,
             by=admitted.by,
+            may=admitted.may,
         )
         return json_response(await call(services, asked), status)
 

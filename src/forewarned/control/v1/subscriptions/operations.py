@@ -6,6 +6,7 @@ from forewarned.control.http.operations import Asked
 from forewarned.control.v1.request_wire import Nothing
 from forewarned.control.v1.services import Services
 from forewarned.control.v1.subscriptions import requests, wire
+from forewarned.security.identities import Role
 from forewarned.service.subscriptions.outcomes import Delivered
 from forewarned.service.subscriptions.subscriptions import Subscriptions
 from forewarned.service.subscriptions.targets import Webhook
@@ -22,18 +23,21 @@ async def add_subscription(
 
 
 async def list_subscriptions(
-    services: Services, _: Asked[Nothing, Nothing]
+    services: Services, asked: Asked[Nothing, Nothing]
 ) -> wire.SubscriptionList:
     """Who is told of events, and how the deliveries are going."""
-    found = await _of(services).show_all()
-    return wire.SubscriptionList(subscriptions=tuple(map(wire.shown, found)))
+    found = [wire.shown(view) for view in await _of(services).show_all()]
+    if not await asked.may(Role.MAINTAINER):
+        found = [wire.without_template(each) for each in found]
+    return wire.SubscriptionList(subscriptions=tuple(found))
 
 
 async def show_subscription(
     services: Services, asked: Asked[Nothing, Nothing]
 ) -> wire.ShownSubscription:
     """One subscription, and how its deliveries are going."""
-    return wire.shown(await _of(services).show(asked.path["name"]))
+    found = wire.shown(await _of(services).show(asked.path["name"]))
+    return found if await asked.may(Role.MAINTAINER) else wire.without_template(found)
 
 
 async def change_subscription(

@@ -1,10 +1,13 @@
 """The JSON that `/v1/subscriptions` answers with.
 
-No secret is in it, except one that was made just now.
+No secret is in it, except one that was made just now. A template may contain one, so its text is
+shown from the role maintainer on only.
 """
 
 from datetime import datetime
 from typing import Annotated
+
+from msgspec.structs import replace
 
 from forewarned.control.v1.wire import Shape, Span, about
 from forewarned.core.model import EventSource, EventType
@@ -27,7 +30,10 @@ class ShownTarget(Shape, frozen=True):
 
 class ShownShape(Shape, frozen=True):
     kind: targets.ShapeName
-    template: Annotated[str, about("the text, for `template`")]
+    template: Annotated[
+        str, about("the text, for `template`; empty for callers below the role maintainer")
+    ]
+    template_length: Annotated[int, about("how many characters the text has")]
     content_type: Annotated[str, about("media type of the text, for `template`")]
     every_scope: Annotated[
         bool, about("whether `event-grid` also publishes scopes whose policy does not ask for it")
@@ -137,6 +143,7 @@ def shown(view: SubscriptionView) -> ShownSubscription:
         shape=ShownShape(
             kind=subscription.shape.name,
             template=subscription.shape.template,
+            template_length=len(subscription.shape.template),
             content_type=subscription.shape.content_type,
             every_scope=subscription.shape.every_scope,
         ),
@@ -150,6 +157,10 @@ def shown(view: SubscriptionView) -> ShownSubscription:
         created_at=subscription.created_at,
         health=_health(health),
     )
+
+
+def without_template(found: ShownSubscription) -> ShownSubscription:
+    return replace(found, shape=replace(found.shape, template=""))
 
 
 def added(view: SubscriptionView, secret: str | None) -> AddedSubscription:
