@@ -16,6 +16,7 @@ from forewarned.core.tasks import Task, TaskState
 from forewarned.core.transitions import Started
 from forewarned.metadata.http.responses import Persistence, Rendered, Response
 from forewarned.service.board import Board
+from forewarned.service.listings import HistoryRow
 from forewarned.service.records import Commit
 from tests.simulation.ledger import WorldLedger
 from tests.simulation.promises import Promise
@@ -78,6 +79,17 @@ def i14_what_was_answered_is_durable(oracle: Oracle, promises: Mapping[str, Prom
     """And stays: a failover takes back only what its standby had not received."""
     for words, promise in promises.items():
         assert promise.is_kept(oracle), f"I14, I23: {words}: it was granted, and is lost"
+
+
+def i15_a_request_is_granted_as_one(
+    rows: Iterable[HistoryRow], address: str, *, is_refused: bool
+) -> None:
+    """All of its events are approved in one transaction, or none is. Its address is its own."""
+    times = {row.at for row in rows if row.action == "approved" and row.address == address}
+    most = 0 if is_refused else 1
+    assert len(times) <= most, (
+        f"I15: a request of {address} has approved at {[*map(str, sorted(times))]}"
+    )
 
 
 def i20_nothing_is_overdue_for_long(oracle: Oracle, now: datetime) -> None:

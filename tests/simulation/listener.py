@@ -43,8 +43,8 @@ class Connection(Peer):
 
     __slots__ = ("_ended_by", "last_used", "name", "served", "was_cut_off")
 
-    def __init__(self, name: str, ended_by: Callable[[], bool]) -> None:
-        super().__init__("10.0.0.9")
+    def __init__(self, name: str, ended_by: Callable[[], bool], *, address: str) -> None:
+        super().__init__(address)
         self.name = name
         self.served = 0
         """Documents."""

@@ -197,10 +197,10 @@ class SimulatedNode:
         if error is not None and not isinstance(error, EXPECTED) and self.is_serving:
             self._around.violated(error)
 
-    def connect(self, name: str) -> Connection:
+    def connect(self, name: str, *, address: str = "10.255.0.9") -> Connection:
         """It ends with the node's process."""
         process = self.process
-        return Connection(name, lambda: process.is_dead)
+        return Connection(name, lambda: process.is_dead, address=address)
 
     async def poll(self, connection: Connection, version: str) -> Shown | None:
         """None for any answer but a document."""

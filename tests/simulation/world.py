@@ -71,6 +71,7 @@ class World:
             ledger=self.ledger,
         )
         numbers, ids = count(1), count(1)
+        self._addresses = count(1)
         self.opened: list[Callable[[SimulatedNode], None]] = []
         around = Surroundings(
             server=self.server,
@@ -144,6 +145,11 @@ class World:
     def any_event_id(self) -> EventId | None:
         lives = list(self.ledger.oracle.lives.values())[-12:]
         return self.chance.choice(lives).event.id if lives else None
+
+    def new_address(self) -> str:
+        """For a request that is to be told from all others in the history."""
+        number = next(self._addresses)
+        return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
     def check(self) -> None:
         """Hold the stored state, and all nodes that have heard of it, to the laws."""

@@ -109,6 +109,21 @@ DEFECTS: Final = (
         tests=_BY,
     ),
     Mutant(
+        name="piecemeal",
+        file="service/events/approval.py",
+        old=(
+            "            self._approve(tx, scope, event_ids, by)\n\n"
+            "        await self._engine.decide(decision, touching=(caller.scope_id,))\n"
+        ),
+        new=(
+            "            self._approve(tx, scope, [each], by)\n\n"
+            "        for each in event_ids:\n"
+            "            await self._engine.decide(decision, touching=(caller.scope_id,))\n"
+        ),
+        breaks="I15: the events of one request are approved one after another",
+        tests=_BY,
+    ),
+    Mutant(
         name="alone",
         file="core/starting.py",
         old="        and cause(other, now=now) is None\n",

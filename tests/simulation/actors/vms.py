@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from forewarned.core.errors import RefusalError, UnknownEventError
 from forewarned.core.ids import EventId
 from forewarned.metadata.options import Balancing
+from forewarned.service.listings import HistoryFilter
 from tests.builders import event_id
 from tests.simulation import laws
 from tests.simulation.listener import Connection, UnknownVmError
@@ -151,7 +153,8 @@ class SimulatedVm:
 
     async def approve(self, *event_ids: EventId) -> None:
         """Raises NoAnswerError, RefusalError."""
-        world, node, connection = self.world, self.node, self.node.connect(self.name)
+        world, node, address = self.world, self.node, self.world.new_address()
+        connection = node.connect(self.name, address=address)
         world.moments.has_come(Moment.APPROVAL)
         try:
             await world.network.ask(
@@ -165,18 +168,42 @@ class SimulatedVm:
             strangers = laws.unknown(event_ids, world.ledger.oracle, self.scope_id)
             is_foretold = bool(strangers) or world.is_missing(self.name)
             assert is_foretold, f"I12: {self.name} approved {event_ids}, and was refused"
+            self._check_request(event_ids, address, is_refused=True)
             raise
         strangers = laws.unknown(event_ids, world.ledger.oracle, self.scope_id)
         if not world.has_lost_lately():
             assert not strangers, f"I12, I15: {strangers} were approved by {self.name}"
         world.acknowledge_approvals(each for each in event_ids if each not in strangers)
+        self._check_request(event_ids, address, is_refused=False)
+
+    def _check_request(
+        self, event_ids: Sequence[EventId], address: str, *, is_refused: bool
+    ) -> None:
+        """Of several events. After a failover a copy of the request may have found other events."""
+        world = self.world
+        if len(event_ids) > 1 and not world.has_lost_lately():
+            snapshot = world.server.snapshot()
+            wanted = [HistoryFilter(event_id=each, action="approved") for each in event_ids]
+            rows = [row for each in wanted for row in snapshot.history(each)]
+            laws.i15_a_request_is_granted_as_one(rows, address, is_refused=is_refused)
+
+    def _another_event(self) -> EventId | None:
+        """One that may be approved with another, or one of any scope, at any time of its life."""
+        waiting = [
+            life.event.id
+            for life in self.world.ledger.oracle.waiting()
+            if life.scope_id == self.scope_id
+        ]
+        if waiting and self.world.chance.random() < 0.5:
+            return self.world.chance.choice(waiting)
+        return self.world.any_event_id()
 
     async def _approve_later(self, found: str) -> None:
         chance = self.world.chance
         await asyncio.sleep(chance.choice([0, 1, 60, 600]) * chance.random())
         ids = [EventId(found)]
-        if chance.random() < 0.05:
-            ids.append(self.world.any_event_id() or NEVER_MADE)
+        if chance.random() < 0.1:
+            ids.append(self._another_event() or NEVER_MADE)
         for _ in range(3):
             try:
                 await self.approve(*ids)
