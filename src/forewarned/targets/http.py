@@ -11,6 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -94,8 +95,7 @@ async def send_to(
 async def _send_to(
     address: str, request: Request, trust: ssl.SSLContext | None, longest_body: int
 ) -> Answer:
-    plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if trust is None else trust
-    async with _exchange(request, trust=plain, address=address) as response:
+    async with _exchange(request, trust=trust or _unused(), address=address) as response:
         body = bytearray()
         with contextlib.suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError):
             async with asyncio.timeout(_BODY_PATIENCE):
@@ -161,11 +161,16 @@ def _answer(response: httpx2.Response, body: bytearray) -> Answer:
 
 def _trust(url: str, ca_file: str | None) -> ssl.SSLContext | bool:
     if not url.startswith("https:"):
-        # Plain HTTP needs no certificates, and loading them takes longer than a request.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return _unused()
     if ca_file is None:
         return True
     return ssl.create_default_context(cafile=ca_file)
+
+
+@cache
+def _unused() -> ssl.SSLContext:
+    """For plain HTTP: else the client loads certificates, which takes longer than a request."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def trusted(*, ca: str = "", ca_file: str = "") -> ssl.SSLContext:
