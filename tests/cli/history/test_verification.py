@@ -88,3 +88,12 @@ def test_options_of_the_listing_are_not_taken_for_those_of_another_command() -> 
 
     assert refused.exit_code == 2
     assert "give --vm after verify" in refused.stderr
+
+
+def test_a_database_that_may_not_be_read_is_refused_and_says_why(database: Database) -> None:
+    url = database.url + ("&" if "?" in database.url else "?") + "options=-crole%3Dpg_monitor"
+
+    done = invoke("history", "verify", "--store", url)
+
+    assert done.exit_code == 1
+    assert "permission denied for table store" in done.stderr

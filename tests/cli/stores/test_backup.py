@@ -159,6 +159,17 @@ def test_a_shared_database_is_dumped_and_restored_into_an_empty_one(
     assert "name the database with --store" in to_a_file.stderr
 
 
+def test_a_database_that_may_not_be_read_is_not_backed_up_and_says_why(
+    database: Database, tmp_path: Path
+) -> None:
+    url = database.url + ("&" if "?" in database.url else "?") + "options=-crole%3Dpg_monitor"
+
+    done = invoke("backup", str(tmp_path / "b"), "--store", url, "--data", str(tmp_path))
+
+    assert done.exit_code == 1
+    assert "permission denied for table store" in done.stderr
+
+
 def test_without_pg_dump_it_says_what_to_install_and_what_to_run_elsewhere(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

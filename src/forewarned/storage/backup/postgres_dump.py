@@ -6,7 +6,6 @@ The password is given in the environment, never on a command line that other use
 import os
 import shutil
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,7 @@ from psycopg import pq
 
 from forewarned.config.values import DatabaseUrl
 from forewarned.storage.backup.directory import DUMP_FILE, BackupError
-from forewarned.storage.postgres.connection import connect
+from forewarned.storage.postgres.connection import connected
 from forewarned.storage.postgres.migrate import migrations, refuse_server, schema_version
 from forewarned.storage.postgres.url import Target, target
 from forewarned.targets import environment
@@ -70,14 +69,14 @@ def _verify(dump: Path, found: Target) -> None:
 
 
 def _schema(found: Target) -> int:
-    with closing(connect(found)) as connection:
+    with connected(found) as connection:
         refuse_server(connection, found.where)
         schema, _ = schema_version(connection, found.where, migrations())
         return schema
 
 
 def _has_tables(found: Target) -> bool:
-    with closing(connect(found)) as connection:
+    with connected(found) as connection:
         refuse_server(connection, found.where)
         row = connection.execute(
             "SELECT count(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace"

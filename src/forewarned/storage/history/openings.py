@@ -37,22 +37,17 @@ def opened_file(path: Path) -> Iterator[Database]:
 def opened_database(url: DatabaseUrl) -> Iterator[Database]:
     """Each question sees the database as it is then. Raises CannotOpenError."""
     # Here, because it may not be installed.
-    import psycopg  # noqa: PLC0415
-
     from forewarned.storage.postgres import migrate  # noqa: PLC0415
-    from forewarned.storage.postgres.connection import connect  # noqa: PLC0415
+    from forewarned.storage.postgres.connection import connected  # noqa: PLC0415
     from forewarned.storage.postgres.database import PostgresDatabase  # noqa: PLC0415
     from forewarned.storage.postgres.url import target  # noqa: PLC0415
 
     place = target(url, application="forewarned history verify")
-    with closing(connect(place)) as connection:
+    with connected(place) as connection:
         connection.autocommit = True
         migrate.refuse_server(connection, place.where)
         steps = migrate.migrations()
         found, _ = migrate.schema_version(connection, place.where, steps)
         if found < steps[-1].number:
             raise OlderDatabaseError(place.where, found, steps[-1].number)
-        try:
-            yield PostgresDatabase(connection)
-        except psycopg.Error as error:
-            raise CannotOpenError(f"{place.where} can't be read: {error}") from error
+        yield PostgresDatabase(connection)
