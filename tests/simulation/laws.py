@@ -27,6 +27,8 @@ from tests.stateful.oracle import Oracle, Shown
 LATEST_START: Final = timedelta(seconds=5)
 MARKED_WITHIN: Final = timedelta(hours=1)
 """I28: so much of what was read may be forgotten with a node."""
+NOTED_AFTER: Final = timedelta(minutes=30)
+"""I26: so long a node tells the store of no other read of a scope."""
 CLOCKS_DIFFER: Final = timedelta(minutes=10)
 """More than any clock here is wrong by: reads are noted by the nodes' clocks."""
 CARRIED_OUT_WITHIN: Final = timedelta(days=1)
@@ -146,6 +148,22 @@ def i25_a_board_that_is_up_to_date_is_the_store(
         stored = Document(incarnation=saved.scope.incarnation, events=events)
         assert page.document == stored, f"I25: {node} shows {page.document}, not {stored}"
         assert page.is_active == saved.scope.active, f"I25: {node} has {scope_id} wrong"
+
+
+def i26_polls_ask_the_store_nothing(board: Board[Rendered], scope_id: ScopeId, name: str) -> None:
+    """But for the first of a scope."""
+    page = board.page(scope_id)
+    is_on = page is not None and page.is_active
+    assert not is_on, f"I26: {name} polled, and its node asked the store to switch {scope_id} on"
+
+
+def i26_reads_are_noted_now_and_then(
+    noted: Mapping[ScopeId, datetime], scope_id: ScopeId, now: datetime
+) -> None:
+    """However often a scope is read at a node. `noted` is when that node last told the store."""
+    last = noted.get(scope_id)
+    is_soon = last is not None and now - last < NOTED_AFTER - CLOCKS_DIFFER
+    assert not is_soon, f"I26: reads of {scope_id} were noted at {last}, and again at {now}"
 
 
 def i28_scopes_are_on_while_somebody_reads(oracle: Oracle, state: State) -> None:

@@ -74,15 +74,17 @@ class _VmIdentity(Identity):
 class _ToldReader:
     """Tells of each read that the node notes."""
 
-    def __init__(self, use_cases: UseCases, told: Callable[[Caller], None]) -> None:
-        self._reader = use_cases.activation
-        self._told = told
+    def __init__(self, parts: "Parts") -> None:
+        self._reader = parts.use_cases.activation
+        self._board = parts.delivery.board
+        self._told = parts.told
 
     def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
         self._reader.seen(scope_id, reader)
         self._told(Caller(reader, scope_id))
 
     async def activate(self, caller: Caller, *, address: str) -> None:
+        laws.i26_polls_ask_the_store_nothing(self._board, caller.scope_id, caller.name)
         await self._reader.activate(caller, address=address)
         self._told(caller)
 
@@ -117,7 +119,7 @@ class Listener:
             board=parts.delivery.board,
             directory=parts.delivery.directory,
             identity=_VmIdentity(parts.delivery),
-            reader=_ToldReader(parts.use_cases, parts.told),
+            reader=_ToldReader(parts),
             approver=parts.use_cases.approvals,
             clock=parts.clock,
             counts=Counts(),

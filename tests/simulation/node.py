@@ -2,15 +2,15 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from typing_extensions import override
 
 from forewarned.core.errors import RefusalError
-from forewarned.core.ids import EventId
+from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.rules import Rules
 from forewarned.metadata.http.barrier import Barrier
 from forewarned.runtime.assembly import Application, BoardDelivery
@@ -18,6 +18,7 @@ from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.records import Caller, News
 from forewarned.service.use_cases import Basis, UseCases
 from tests.builders import a_node_record
+from tests.simulation import laws
 from tests.simulation.clock import NodeClock, TrueTime
 from tests.simulation.listener import Connection, Listener, Parts, UnknownVmError
 from tests.simulation.processes import Process
@@ -73,6 +74,33 @@ class NodeDelivery(BoardDelivery):
         self._barrier.fresh(news.began)
 
 
+class NodeStore(SimulatedStore):
+    """Notes which reads it is told of."""
+
+    def __init__(self, name: str, around: Surroundings, conditions: NodeConditions) -> None:
+        super().__init__(
+            around.server,
+            a_node_record(name),
+            conditions=conditions,
+            rank=lambda: around.rank(name),
+            monotonic_ns=around.true.monotonic_ns,
+            failed=around.violated,
+        )
+        self._around = around
+        self._noted: dict[ScopeId, datetime] = {}
+
+    @override
+    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        await super().mark_read(marks, older_by=older_by)
+        now = self._around.true.now()
+        try:
+            for scope_id in marks:
+                laws.i26_reads_are_noted_now_and_then(self._noted, scope_id, now)
+                self._noted[scope_id] = now
+        except AssertionError as broken:
+            self._around.violated(broken)
+
+
 class SimulatedNode:
     def __init__(self, name: str, around: Surroundings) -> None:
         self.name = name
@@ -88,14 +116,7 @@ class SimulatedNode:
         self._is_started = False
         self.clock = NodeClock(around.true)
         self.conditions.begin()
-        self.store = SimulatedStore(
-            around.server,
-            a_node_record(self.name),
-            conditions=self.conditions,
-            rank=lambda: around.rank(self.name),
-            monotonic_ns=around.true.monotonic_ns,
-            failed=around.violated,
-        )
+        self.store = NodeStore(self.name, around, self.conditions)
         self._barrier = Barrier(around.weather.balancing, now=around.true.monotonic_ns)
         self.delivery = NodeDelivery(self._barrier)
         basis = Basis(

@@ -204,6 +204,14 @@ DEFECTS: Final = (
         tests=_BY,
     ),
     Mutant(
+        name="talkative",
+        file="service/lifecycle/activation.py",
+        old="if known is not None and now < known.mark_at:",
+        new="if known is not None and now < known.at:",
+        breaks="I26: the store is told of every poll",
+        tests=_BY,
+    ),
+    Mutant(
         name="forgetful",
         file="agent/plan.py",
         old="        return Settle(turn=turn, outcome=_cut_short())",
