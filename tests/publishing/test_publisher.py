@@ -197,19 +197,19 @@ async def test_what_waited_behind_a_dead_target_for_a_day_is_tried_once(stage: S
 
 
 async def test_a_refusal_is_kept_as_undelivered_and_the_next_goes(stage: Stage) -> None:
-    stage.targets.script = failing(Refused(reason="410 Gone"))
+    stage.targets.script = failing(Refused(reason="404 Not Found"))
     async with stage.publisher():
         await stage.happen()
         await stage.happen()
         await stage.settled(delivered=1, failed=1)
 
     [refused] = await stage.deliveries()
-    assert (refused.state, refused.last_error) == (DeliveryState.UNDELIVERED, "410 Gone")
+    assert (refused.state, refused.last_error) == (DeliveryState.UNDELIVERED, "404 Not Found")
     assert stage.targets.seen() == [0, 1]
 
 
 async def test_undelivered_messages_are_delivered_on_request(stage: Stage) -> None:
-    stage.targets.script = failing(Refused(reason="410"), Refused(reason="410"))
+    stage.targets.script = failing(Refused(reason="404"), Refused(reason="404"))
     async with stage.publisher():
         await stage.happen()
         await stage.happen()
@@ -222,7 +222,7 @@ async def test_undelivered_messages_are_delivered_on_request(stage: Stage) -> No
 
 
 async def test_undelivered_messages_are_kept_for_a_month(stage: Stage) -> None:
-    stage.targets.script = failing(Refused(reason="410"))
+    stage.targets.script = failing(Refused(reason="404"))
     async with stage.publisher():
         await stage.happen()
         await stage.settled(failed=1)
@@ -239,7 +239,7 @@ async def test_undelivered_messages_are_kept_for_a_month(stage: Stage) -> None:
 
 
 async def test_what_is_kept_for_minutes_is_removed_minutes_later(stage: Stage) -> None:
-    stage.targets.script = failing(Refused(reason="410"))
+    stage.targets.script = failing(Refused(reason="404"))
     async with stage.publisher(keep_undelivered=10 * MINUTE):
         await stage.happen()
         await stage.settled(failed=1)

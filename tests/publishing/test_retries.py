@@ -92,7 +92,7 @@ def test_a_message_that_has_waited_long_before_its_first_attempt_is_not_given_up
 
 
 def test_a_refusal_is_final() -> None:
-    refused = after(NEW, Refused(reason="410 Gone"), jitter=0.5, now=NOON)
+    refused = after(NEW, Refused(reason="404 Not Found"), jitter=0.5, now=NOON)
 
     assert refused is not None
     assert (refused.state, refused.attempts, refused.given_up_at) == (

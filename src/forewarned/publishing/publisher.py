@@ -229,7 +229,14 @@ class Publisher:
         outcome = await self._outcome(delivery, subscription)
         self._note(subscription.name, outcome)
         del self._under_way[delivery.key]
-        self._attempted.append(Attempted(key=delivery.key, outcome=outcome, jitter=self._jitter()))
+        self._attempted.append(
+            Attempted(
+                key=delivery.key,
+                target=subscription.target,
+                outcome=outcome,
+                jitter=self._jitter(),
+            )
+        )
         self._news.set()
 
     async def _outcome(self, delivery: Delivery, subscription: Subscription) -> Outcome:

@@ -10,7 +10,7 @@ from typing import Final, assert_never
 
 from forewarned.core.copying import replace
 from forewarned.service.subscriptions.model import LONGEST_REST, Delivery, DeliveryState, Rest
-from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
+from forewarned.service.subscriptions.outcomes import Delivered, Gone, Later, Outcome, Refused
 
 FIRST: Final = timedelta(seconds=1)
 """After the first failure; twice as long after each."""
@@ -34,7 +34,7 @@ def after(delivery: Delivery, outcome: Outcome, *, jitter: float, now: datetime)
             return None
         case Refused():
             return _given_up(_failed(delivery, outcome.reason, now=now), now=now)
-        case Later():
+        case Later() | Gone():
             failed = _failed(delivery, outcome.reason, now=now)
             if failed.tried_at is not None and now - failed.tried_at >= GIVE_UP_AFTER:
                 return _given_up(failed, now=now)
@@ -71,8 +71,9 @@ def _between_probes(number: int, jitter: float) -> timedelta:
     return _NONE if number == 1 else min(_backoff(number - 1, jitter), _LONGEST_BETWEEN_PROBES)
 
 
-def _wait(attempts: int, outcome: Later, jitter: float) -> timedelta:
-    return min(max(_backoff(attempts, jitter), outcome.retry_after or _NONE), LONGEST)
+def _wait(attempts: int, outcome: Later | Gone, jitter: float) -> timedelta:
+    asked = outcome.retry_after if isinstance(outcome, Later) else None
+    return min(max(_backoff(attempts, jitter), asked or _NONE), LONGEST)
 
 
 def _backoff(failures: int, jitter: float) -> timedelta:

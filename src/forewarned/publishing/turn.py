@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from forewarned.core.copying import replace
+from forewarned.core.model import Actor
 from forewarned.publishing import retries
 from forewarned.service.ports import Transaction
 from forewarned.service.subscriptions.model import (
@@ -25,7 +27,8 @@ from forewarned.service.subscriptions.model import (
     Subscription,
     SubscriptionState,
 )
-from forewarned.service.subscriptions.outcomes import Outcome
+from forewarned.service.subscriptions.outcomes import Gone, Outcome
+from forewarned.service.subscriptions.targets import TargetSpec
 
 CLAIM: Final = timedelta(seconds=10)
 """How long a claim holds without being renewed: so soon are those of a killed node taken over."""
@@ -40,11 +43,13 @@ _MOST_QUEUED: Final = 1024
 MOST_REMOVED: Final = 1024
 """Deliveries that are removed in one turn because they are too old."""
 _AT_ONCE: Final = timedelta(0)
+_PUBLISHER: Final = Actor(name="publisher")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
     key: DeliveryKey
+    target: TargetSpec
     outcome: Outcome
     jitter: float
 
@@ -171,7 +176,20 @@ def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
                 now=tx.real_now,
             ),
         )
+        _pause_if_gone(tx, name, attempted)
     return given_up
+
+
+def _pause_if_gone(tx: Transaction, name: str, attempted: Collection[Attempted]) -> None:
+    """A target that is gone is left alone until an operator resumes the subscription."""
+    gone = {each.target: each.outcome for each in attempted if isinstance(each.outcome, Gone)}
+    subscription = tx.subscription(name) if gone else None
+    # An operator may have given it another target, or paused it, while the attempt was under way.
+    if subscription is None or not _is_active(subscription) or subscription.target not in gone:
+        return
+    tx.put_subscription(replace(subscription, state=SubscriptionState.PAUSED))
+    why = gone[subscription.target].reason
+    tx.record("subscription_paused", by=_PUBLISHER, cause=f"{name}: {why}")
 
 
 def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool:

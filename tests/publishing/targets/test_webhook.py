@@ -14,7 +14,7 @@ from standardwebhooks import WebhookVerificationError
 from forewarned.clock import wall_clock
 from forewarned.publishing.targets.webhook import WebhookTarget
 from forewarned.security.certificates import ServerCertificate, provide
-from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
+from forewarned.service.subscriptions.outcomes import Delivered, Gone, Later, Outcome, Refused
 from forewarned.service.subscriptions.targets import Shape, ShapeName, Webhook
 from forewarned.targets.addresses import Reach, Resolve
 from forewarned.targets.signatures import new_secret
@@ -151,12 +151,20 @@ async def test_every_2xx_means_delivered(status: int) -> None:
     assert await answered(Reply(status=status)) == Delivered()
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 413, 422, 451])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 413, 422, 451])
 async def test_a_4xx_is_a_refusal(status: int) -> None:
     outcome = await answered(Reply(status=status, body=b"gone\nfor good"))
 
     assert isinstance(outcome, Refused)
     assert reason(outcome).endswith(f" answered {status}: gone for good")
+
+
+async def test_a_410_means_that_the_receiver_is_gone() -> None:
+    """As Standard Webhooks has it."""
+    outcome = await answered(Reply(status=410, body=b"moved away"))
+
+    assert isinstance(outcome, Gone)
+    assert outcome.reason.endswith(" answered 410: moved away")
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])

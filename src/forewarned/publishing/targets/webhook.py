@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from forewarned.publishing.shapes.rendering import Rendered, Rendering
 from forewarned.publishing.targets.handshake import Handshake
 from forewarned.service.subscriptions.errors import BadTemplateError
 from forewarned.service.subscriptions.model import Message, Subscription
-from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
+from forewarned.service.subscriptions.outcomes import Delivered, Gone, Later, Outcome, Refused
 from forewarned.service.subscriptions.targets import ShapeName, Webhook
 from forewarned.targets.addresses import Reach, Resolve, permitted
 from forewarned.targets.errors import TargetError
@@ -147,6 +148,8 @@ def outcome_of(answer: Answer, *, where: str, now: datetime) -> Outcome:
     told = f"{told}: {answer.excerpt()}".removesuffix(": ")
     if status >= 500 or status in _LATER:
         return Later(reason=told, retry_after=_retry_after(answer, now))
+    if status == HTTPStatus.GONE:
+        return Gone(reason=told)
     return Refused(reason=told)
 
 

@@ -25,4 +25,11 @@ class Refused:
     reason: str
 
 
-Outcome = Delivered | Later | Refused
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """The target wants no more messages. Its subscription is paused, and this message is kept."""
+
+    reason: str
+
+
+Outcome = Delivered | Later | Refused | Gone

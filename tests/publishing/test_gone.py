@@ -1,0 +1,58 @@
+"""A receiver that answers 410 is gone: its subscription is paused, and loses nothing."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from forewarned.service.subscriptions.model import SubscriptionState
+from forewarned.service.subscriptions.outcomes import Delivered, Gone
+from forewarned.service.subscriptions.targets import Webhook
+from tests.builders import HOUR, MINUTE, OPERATOR
+from tests.publishing.stage import Stage, a_stage
+from tests.service.subscriptions.messages import a_subscription
+
+GONE = Gone(reason="410 Gone")
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with a_stage() as stage:
+        await stage.subscribe(a_subscription("ops"))
+        yield stage
+
+
+async def test_a_receiver_that_is_gone_is_left_alone_until_its_subscription_is_resumed(
+    stage: Stage,
+) -> None:
+    outcomes = iter([GONE])
+    stage.targets.script = lambda *_: next(outcomes, Delivered())
+    async with stage.publisher():
+        await stage.happen()
+        await stage.happen()
+        await stage.settled(failed=1)
+        await stage.pass_time(HOUR)
+        left = await stage.subscriptions.show("ops")
+        await stage.subscriptions.resume("ops", by=OPERATOR)
+        await stage.settled(delivered=2, failed=1)
+
+    assert left.subscription.state is SubscriptionState.PAUSED
+    assert (left.health.last_error, left.health.pending) == ("410 Gone", 2)
+    assert stage.targets.seen() == [0, 0, 1]
+
+
+async def test_a_subscription_that_got_another_target_meanwhile_is_not_paused(stage: Stage) -> None:
+    stage.targets.script = lambda *_: None
+    async with stage.publisher():
+        await stage.happen()
+        await stage.targets.wait_for(1)
+        [attempt] = stage.targets.open
+        moved = Webhook(url="https://new.example.com/")
+        await stage.subscriptions.change("ops", target=moved, by=OPERATOR)
+        stage.targets.script = lambda *_: Delivered()
+        attempt.answer.set_result(GONE)
+        await stage.settled(failed=1)
+        await stage.pass_time(MINUTE)
+        await stage.settled(delivered=1, failed=1)
+
+    left = await stage.subscriptions.show("ops")
+    assert left.subscription.state is SubscriptionState.ACTIVE
