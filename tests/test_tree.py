@@ -402,6 +402,22 @@ def test_categories_of_refusals_become_statuses_in_errors_modules_alone() -> Non
     assert {path for path in knowing if not path.endswith("/errors.py")} == set()
 
 
+def test_the_service_reads_declared_documents_in_one_package() -> None:
+    """Its other modules may store what is encoded, and pass refusals on."""
+    documents, names_no_property = "forewarned.service.azure.models.documents", ("encoded", "Error")
+    reading = {
+        f"{module.relative_to(SRC)}: {alias.name}"
+        for module in modules("src/forewarned/service")
+        if module.parent != SRC / "service" / "azure" / "models"
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.ImportFrom) and node.module == documents
+        for alias in node.names
+        if not alias.name.endswith(names_no_property)
+    }
+
+    assert reading == set()
+
+
 def test_only_settings_read_the_environment() -> None:
     readers = {
         str(module.relative_to(SRC))

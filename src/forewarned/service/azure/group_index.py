@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from forewarned.core.errors import Category, RefusalError
-from forewarned.service.azure.models.documents import Fields, decoded
+from forewarned.service.azure.models.profiles import stored_location
 from forewarned.service.azure.resource_ids import group_path, same
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import Declaration, GroupPlace
@@ -81,7 +81,7 @@ def _view(
 ) -> GroupView:
     """At least one of the two is not None."""
     name = "" if place is None else place.name
-    location = Fields(decoded(declaration)).word("location")
+    location = stored_location(declaration)
     return GroupView(
         subscription=subscription,
         name=name if declaration is None else _last(declaration.path),

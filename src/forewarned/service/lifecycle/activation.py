@@ -19,7 +19,7 @@ from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.service.azure import inventory
-from forewarned.service.azure.interfaces import equipment_of
+from forewarned.service.azure.models.interfaces import equipment_of
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.lifecycle.ports import Clock

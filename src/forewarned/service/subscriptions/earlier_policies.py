@@ -12,8 +12,7 @@ from forewarned.core.copying import replace
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Actor, Publishing
 from forewarned.service.azure import enrollment, inventory
-from forewarned.service.azure.models.documents import Fields, InvalidPropertyError, decoded
-from forewarned.service.azure.models.policies import read_policy
+from forewarned.service.azure.models.policies import stored_publishing
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
     MACHINES,
@@ -24,7 +23,6 @@ from forewarned.service.azure.resource_ids import (
 )
 from forewarned.service.engine import Engine
 from forewarned.service.ports import Transaction
-from forewarned.service.records import Declaration
 
 _TAKEN_OVER: Final = "publishing policies taken over"
 
@@ -47,21 +45,10 @@ def take_over(tx: Transaction, *, by: Actor) -> None:
 
 def _asked_for(tx: Transaction) -> Iterator[tuple[ScopeId, Publishing]]:
     for declaration in tx.declarations("/subscriptions/"):
-        # Most say nothing of it, and need not be read.
-        if "eventGridAndResourceGraph" not in declaration.document:
-            continue
-        publishing = _publishing(declaration)
+        publishing = stored_publishing(declaration)
         if publishing.enabled:
             for scope_id in _scopes(tx, declaration.path):
                 yield scope_id, publishing
-
-
-def _publishing(declaration: Declaration) -> Publishing:
-    """Off where earlier versions stored what they did not check, and it makes no sense."""
-    try:
-        return read_policy(Fields(decoded(declaration)).object("properties")).publishing
-    except InvalidPropertyError:
-        return Publishing()
 
 
 def _scopes(tx: Transaction, path: str) -> Sequence[ScopeId]:

@@ -10,15 +10,15 @@ from forewarned.control.arm.resources.declared_operations import operations_on
 from forewarned.control.arm.routes import Operation
 from forewarned.service.azure import inventory
 from forewarned.service.azure.equipment import dashed
-from forewarned.service.azure.interfaces import (
+from forewarned.service.azure.models.defaults import default_interface
+from forewarned.service.azure.models.documents import Json, encoded
+from forewarned.service.azure.models.interfaces import (
     Attachments,
     declared_paths,
     interface,
     private_address,
     public_address,
 )
-from forewarned.service.azure.models.defaults import default_interface
-from forewarned.service.azure.models.documents import Json, encoded
 from forewarned.service.azure.resource_ids import (
     NETWORK_INTERFACES,
     PUBLIC_ADDRESSES,

@@ -17,9 +17,9 @@ from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, read
 from forewarned.service.azure.equipment import dashed, mac_address
-from forewarned.service.azure.interfaces import instance_public_path, public_address
 from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.documents import Json, object_in, objects_in
+from forewarned.service.azure.models.interfaces import instance_public_path, public_address
 from forewarned.service.azure.models.scale_set import ModelsInUse
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot

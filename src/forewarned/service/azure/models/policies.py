@@ -3,8 +3,15 @@
 from typing import Final
 
 from forewarned.core.model import Policy, Publishing
-from forewarned.service.azure.models.documents import Fields, Json, put_at
+from forewarned.service.azure.models.documents import (
+    Fields,
+    InvalidPropertyError,
+    Json,
+    decoded,
+    put_at,
+)
 from forewarned.service.events.api_versions import EVENT_VERSIONS, NEWEST_EVENT_VERSIONS
+from forewarned.service.records import Declaration
 
 POLICY: Final = "scheduledEventsPolicy"
 """Its name, in `properties`."""
@@ -31,6 +38,17 @@ def read_policy(properties: Fields) -> Policy:
         approves_when_all_down=_approves(given, _ALL_DOWN, usual=usual.approves_when_all_down),
         publishing=_read_publishing(given.object(_TARGETS).object(_GRID)),
     )
+
+
+def stored_publishing(declaration: Declaration) -> Publishing:
+    """Off where earlier versions stored what they did not check, and it makes no sense."""
+    # Most say nothing of it, and need not be read.
+    if _GRID not in declaration.document:
+        return Publishing()
+    try:
+        return read_policy(Fields(decoded(declaration)).object("properties")).publishing
+    except InvalidPropertyError:
+        return Publishing()
 
 
 def settle_policy(document: Json) -> None:

@@ -13,8 +13,15 @@ from typing import Final
 from forewarned.config.durations import InvalidDurationError, parse_duration
 from forewarned.core.model import EvictionPolicy, Priority
 from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
-from forewarned.service.azure.models.documents import Fields, InvalidPropertyError, Json, put_at
+from forewarned.service.azure.models.documents import (
+    Fields,
+    InvalidPropertyError,
+    Json,
+    decoded,
+    put_at,
+)
 from forewarned.service.fleet.declaration import Model
+from forewarned.service.records import Declaration
 
 EVENTS_PROFILE: Final = "scheduledEventsProfile"
 USUAL_SIZE: Final = "Standard_D2s_v5"
@@ -230,3 +237,8 @@ def read_location(resource: Fields, *, here: str | None = None) -> str | None:
     if not location.isascii() or not location.replace("-", "").isalnum():
         raise resource.wrong("location", "expected the name of a location such as westeurope")
     return location
+
+
+def stored_location(declaration: Declaration | None) -> str | None:
+    """As it is declared, in whatever spelling."""
+    return Fields(decoded(declaration)).word("location")
