@@ -228,14 +228,10 @@ class Publisher:
     async def _attempt(self, delivery: Delivery, subscription: Subscription) -> None:
         outcome = await self._outcome(delivery, subscription)
         self._note(subscription.name, outcome)
-        del self._under_way[delivery.key]
+        key, target = delivery.key, subscription.target
+        del self._under_way[key]
         self._attempted.append(
-            Attempted(
-                key=delivery.key,
-                target=subscription.target,
-                outcome=outcome,
-                jitter=self._jitter(),
-            )
+            Attempted(key=key, target=target, outcome=outcome, jitter=self._jitter())
         )
         self._news.set()
 
