@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
 from forewarned.service.errors import StoreUnavailableError
 from tests.simulation.node import EXPECTED, GoneError, SimulatedNode
+from tests.simulation.processes import disown
 from tests.simulation.weather import Weather
 
 T = TypeVar("T")
@@ -33,15 +35,21 @@ class Network:
         node: SimulatedNode,
         answer: Callable[[], Coroutine[Any, Any, T]],
         *,
-        may_repeat: bool = False,
+        copied: Callable[[], object] | None = None,
     ) -> T:
-        """Raises NoAnswerError, and what the node raises but for what means 503."""
+        """Raises NoAnswerError, and what the node raises but for what means 503.
+
+        `copied` is called where a copy of the request is on its way too; None where none ever is.
+        """
         await self._weather.trip()
         if self._weather.rarely(0.02):
+            if copied is not None and self._weather.happens(0.5):
+                self._send_late(node, answer)
             await asyncio.sleep(_PATIENCE)
-            raise NoAnswerError("the request was lost")
-        if may_repeat and self._weather.rarely(0.05):
-            asyncio.get_running_loop().create_task(self._again(node, answer))
+            raise NoAnswerError("the request was lost, or is late")
+        if copied is not None and self._weather.rarely(0.05):
+            copied()
+            self._send_late(node, answer)
         try:
             async with asyncio.timeout(_PATIENCE):
                 found = await node.serve(answer)
@@ -52,10 +60,17 @@ class Network:
             raise NoAnswerError("the answer was lost")
         return found
 
-    async def _again(
+    def _send_late(
         self, node: SimulatedNode, answer: Callable[[], Coroutine[Any, Any, object]]
     ) -> None:
-        """A copy of a request, which comes late and whose answer nobody hears."""
+        """The request comes late, whatever becomes of who sent it, and nobody hears the answer."""
+        context = copy_context()
+        context.run(disown)
+        asyncio.get_running_loop().create_task(self._arrive_late(node, answer), context=context)
+
+    async def _arrive_late(
+        self, node: SimulatedNode, answer: Callable[[], Coroutine[Any, Any, object]]
+    ) -> None:
         await asyncio.sleep(self._weather.chance.uniform(0, 60))
         with suppress(*EXPECTED):
             await node.serve(answer)

@@ -42,6 +42,11 @@ def current() -> Process | None:
     return _OWNER.get()
 
 
+def disown() -> None:
+    """What is started from here on belongs to no process: no end of one stops it."""
+    _OWNER.set(None)
+
+
 def make_task(
     loop: asyncio.AbstractEventLoop,
     work: Coroutine[Any, Any, T],

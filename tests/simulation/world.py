@@ -130,6 +130,10 @@ class World:
         for each in event_ids:
             self.acknowledge(f"approve {each}", promises.approved(each))
 
+    def note_order(self, key: str) -> None:
+        """The task may be repeated once more."""
+        self.orders[key] += 1
+
     def take_back_order(self, key: str) -> None:
         """It was refused: the task is not to be repeated."""
         self.orders[key] -= 1

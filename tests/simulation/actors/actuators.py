@@ -158,7 +158,13 @@ class NetworkDesk:
     ) -> Any:  # as it is answered
         node = self._world.network.any_node()
         try:
-            return await self._world.network.ask(node, lambda: ask(node.use_cases))
+            return await self._world.network.ask(
+                node,
+                lambda: ask(node.use_cases),
+                copied=lambda: self._world.story.tell(
+                    self._actuator.holder, f"what it asks {node.name} for is sent twice"
+                ),
+            )
         except NoAnswerError as error:
             raise DeskUnavailableError(str(error)) from error
 

@@ -68,15 +68,22 @@ class Operators:
         order: Order[T],
         promised: Callable[[T], IsKept],
         refused: Callable[[], None] = lambda: None,
+        copied: Callable[[], None] = lambda: None,
     ) -> bool:
         """Whether it was granted. What was `promised` by the answer must be true from then on.
 
-        `refused` is called where it is known that nothing was done.
+        `refused` is called where it is known that nothing was done, and `copied` where it is also
+        done a second time, later, unless that is refused.
         """
         world = self._world
         node = world.network.any_node()
+
+        def twice() -> None:
+            world.story.tell("operator", f"{words} at {node.name}: is sent twice")
+            copied()
+
         try:
-            answer = await world.network.ask(node, lambda: order(node.use_cases))
+            answer = await world.network.ask(node, lambda: order(node.use_cases), copied=twice)
         except NoAnswerError as error:
             world.story.tell("operator", f"{words} at {node.name}: no answer ({error})")
             return False
@@ -103,12 +110,13 @@ class Operators:
         for task in world.server.snapshot().tasks(wanted):
             if world.chance.random() < 0.5:
                 # Counted before: an answer may be lost, and the order be carried out all the same.
-                world.orders[task.key] += 1
+                world.note_order(task.key)
                 await self.order(
                     f"retry {task.vm}",
                     partial(_retry, task=task),
                     partial(promises.noted, fact=Retried),
                     refused=partial(world.take_back_order, task.key),
+                    copied=partial(world.note_order, task.key),
                 )
             else:
                 await self.order(

@@ -158,7 +158,9 @@ class SimulatedVm:
         world.moments.has_come(Moment.APPROVAL)
         try:
             await world.network.ask(
-                node, lambda: node.approve(connection, event_ids), may_repeat=True
+                node,
+                lambda: node.approve(connection, event_ids),
+                copied=lambda: world.story.tell(self.name, "its approval is sent twice"),
             )
         except UnknownVmError as error:
             laws.i12_who_approves_is_known(self.name, is_missing=world.is_missing(self.name))
