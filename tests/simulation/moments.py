@@ -14,6 +14,8 @@ class Moment(Enum):
     """An event is about to start, or has just."""
     ACTION = auto()
     """An actuator is about to issue one."""
+    HOOK = auto()
+    """An agent has begun to run one."""
 
 
 class Moments:

@@ -197,9 +197,13 @@ class _Month:
             await asyncio.sleep(chance.choice([1, 60]) * chance.random())
             actuator.start()
             return
-        vm = chance.choice(list(self._vms.values()))
-        if isinstance(vm, AgentVm):
+        running = await self._until_it_hurts(Moment.HOOK)
+        vm = self._vms[running or chance.choice(list(self._vms))]
+        await asyncio.sleep(chance.choice([0, 1, 20]) * chance.random())
+        if isinstance(vm, AgentVm) and chance.random() < 0.5:
             vm.restart_agent()
+        else:
+            vm.crash()
 
     async def _until_it_hurts(self, *moments: Moment) -> str | None:
         """Whose moment it is; None where the fault comes at any time, as half of them do."""

@@ -22,6 +22,7 @@ from forewarned.core.errors import RefusalError
 from forewarned.core.ids import EventId, same_name
 from tests.simulation import laws
 from tests.simulation.actors.vms import SimulatedVm
+from tests.simulation.moments import Moment
 from tests.simulation.network import NoAnswerError
 from tests.simulation.processes import Process, current
 from tests.simulation.world import World
@@ -95,6 +96,7 @@ class FailingHook:
         if call.phase is Phase.UNDO:
             began = vm.has_begun(call.sighting.event_id, Turn(Phase.PREPARE, call.step))
             laws.i30_only_what_was_changed_is_put_back(key, was_changed=began)
+        world.moments.has_come(Moment.HOOK, of=vm.name)
         await asyncio.sleep(world.chance.choice([0.1, 5, 100]) * world.chance.random())
         if world.weather.rarely(0.15):
             if call.phase is Phase.PREPARE and call.step == "drain":

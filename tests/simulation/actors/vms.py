@@ -61,6 +61,12 @@ class SimulatedVm:
         self.is_up = True
         self.process.spawn(self.world.watched(self._boot(after)))
 
+    def crash(self) -> None:
+        """The guest starts again by itself. The platform knows nothing of that."""
+        if self.is_up:
+            self.world.story.tell(self.name, "crashes")
+            self.restart(self.world.chance.uniform(5, 90))
+
     def halt(self) -> None:
         self._connection = None
         self.process.kill()
