@@ -88,7 +88,7 @@ class _Root(click.Group):
         return super().resolve_command(ctx, args)
 
     @override
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:  # whatever a command returns
         # One place for every command: what a failure looks like must not depend on which it was.
         try:
             return super().invoke(ctx)

@@ -46,7 +46,7 @@ class _VariableOnly(click.Option):
         pass
 
 
-def noting(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def noting(key: str) -> Callable[[click.Context, click.Parameter, object], None]:
     """A callback that puts what was given into the context's `meta`."""
 
     def note(context: click.Context, _: click.Parameter, value: object) -> None:

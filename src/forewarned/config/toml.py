@@ -21,7 +21,7 @@ class TomlFile:
     source: str
     """What mistakes call the file."""
     text: str
-    tables: dict[str, Any]
+    tables: dict[str, Any]  # what TOML is made of, before it is checked
     error: type[MistakesError]
     """What its mistakes are raised as."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -118,7 +118,7 @@ def _depth(body: bytes) -> int:
 
 
 def error(message: str, newest_versions: Sequence[str] = ()) -> bytes:
-    fields: dict[str, Any] = {"error": message}
+    fields: dict[str, object] = {"error": message}
     if newest_versions:
         fields["newest-versions"] = newest_versions
     return msgspec.json.encode(fields)

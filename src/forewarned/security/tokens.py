@@ -64,7 +64,7 @@ class Tokens:
     async def key_set(self) -> Mapping[str, object]:
         return await self._keys.key_set()
 
-    def _check_time(self, claims: Mapping[str, Any]) -> None:
+    def _check_time(self, claims: Mapping[str, object]) -> None:
         now = self._now()
         if now >= _instant(claims["exp"]):
             raise BadTokenError("the token has expired: sign in again")
@@ -72,6 +72,7 @@ class Tokens:
             raise BadTokenError("the token is not valid yet: the machine's clock was set back")
 
 
+# Any: JSON, checked here.
 def _claims(claims: Mapping[str, Any]) -> Claims:
     fields = [claims[name] for name in ("sub", "oid", "aud")] + [claims.get("xms_mirid", "")]
     if not all(isinstance(value, str) for value in fields):

@@ -78,4 +78,5 @@ def _response(found: Failure, code: str, *, field: str | None = None) -> Respons
     )
 
 
+# Any: Starlette takes statuses and types of exceptions alike.
 ANSWERS: Final[Mapping[Any, ExceptionHandler]] = dict.fromkeys(HANDLED, answer)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, no_content, ok, updated
 from forewarned.control.arm.compute import scale_sets as sets
@@ -125,7 +125,7 @@ def _condition(found: re.Match[str]) -> Condition:
     return lambda _, vm: any(each.startswith(prefix) for each in _codes(vm)) is begins
 
 
-def _codes(vm: VmView) -> list[Any]:
+def _codes(vm: VmView) -> list[str]:
     return [each["code"].lower() for each in statuses(vm)]
 
 

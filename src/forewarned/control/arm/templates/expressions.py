@@ -42,6 +42,7 @@ class Allowance:
             raise invalid_template("it grows too large when its expressions are evaluated")
 
 
+# Any, here and below: what a template's JSON is made of.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What an expression can refer to."""
