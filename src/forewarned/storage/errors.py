@@ -128,8 +128,8 @@ class ReadOnlyDatabaseError(CannotConnectError):
 
 class UntrustedCertificateError(CannotConnectError):
     advice = (
-        "name the file with the authority that issued PostgreSQL's certificate in the setting"
-        " store, as sslrootcert=FILE after the question mark; if it is that file, see whether the"
+        "in the setting store, add sslrootcert=FILE, where FILE has the certificate of the"
+        " authority that issued PostgreSQL's; if FILE is right, check whether PostgreSQL's"
         " certificate has expired"
     )
 
@@ -246,8 +246,8 @@ class BusyTablesError(CannotOpenError):
 class LostConnectionError(CannotOpenError):
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(
-            f"the connection to {where} was lost ({reason}): see that PostgreSQL runs and can be"
-            " reached, and try again"
+            f"the connection to {where} was lost ({reason}): check that PostgreSQL is running and"
+            " can be reached, and try again"
         )
         self.reason = reason
 
@@ -257,7 +257,7 @@ class FailedDatabaseError(CannotOpenError):
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(
-            f"{where} has failed ({reason}): see that its disk works and has room, or read"
+            f"{where} failed ({reason}): check that its disk works and has free space, or read"
             " PostgreSQL's log, and try again"
         )
         self.reason = reason

@@ -108,7 +108,7 @@ def test_what_is_no_store_is_not_copied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("failure", "told"),
-    [(Failure.LOST, "was lost (terminating connection"), (Failure.FULL, "No space left): see")],
+    [(Failure.LOST, "was lost (terminating connection"), (Failure.FULL, "No space left): check")],
 )
 async def test_a_copy_whose_target_fails_is_one_clear_error_and_is_continued(
     database: Database, tmp_path: Path, failure: Failure, told: str

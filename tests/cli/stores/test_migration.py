@@ -56,7 +56,7 @@ def test_a_foreign_database_is_left_alone(empty_database: Database, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("failure", "told"),
-    [(Failure.LOST, "was lost (terminating connection"), (Failure.FULL, "No space left): see")],
+    [(Failure.LOST, "was lost (terminating connection"), (Failure.FULL, "No space left): check")],
 )
 def test_a_database_that_fails_meanwhile_is_one_clear_error(
     empty_database: Database, tmp_path: Path, failure: Failure, told: str

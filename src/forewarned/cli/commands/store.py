@@ -91,7 +91,7 @@ def copy(*, source: str, target: str, restart: bool) -> None:
     except StoreUnavailableError as error:
         raise RefusedError(
             f"the copy was interrupted: {error}",
-            "See that the disk works and has room, and run the same command again.",
+            "Check that the disk works and has free space, and run the same command again.",
             code="not_copied",
         ) from error
     if printed_as_json({"rows": copied.rows, "resumed": copied.was_resumed}):

@@ -42,7 +42,7 @@ def migrate(*, config: Path | None, data: str | None, store: str | None, check: 
     except StoreUnavailableError as error:
         raise RefusedError(
             f"{path} was not migrated: {error}",
-            "See that its disk works and has room, and run the command again.",
+            "Check that its disk works and has free space, and run the command again.",
             code="not_migrated",
         ) from error
     # Nodes of a rolling upgrade may find the next version's.

@@ -51,7 +51,7 @@ def refuse_other_rules(found: str, rules: Mapping[str, str]) -> None:
     )
     raise StoreUnavailableError(
         "while this node did not respond, another was started with different settings"
-        f" ({listed}), so this node changes nothing: restart it with the same settings"
+        f" ({listed}), so this node changes nothing: restart it with the settings of the others"
     )
 
 
