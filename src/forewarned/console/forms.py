@@ -74,7 +74,7 @@ class Form:
         """One entry per line; empty lines don't count."""
         found = tuple(line for each in self.text(name).splitlines() if (line := each.strip()))
         if len(found) > most:
-            raise FieldError(f"expected {most} lines at most", field=name)
+            raise FieldError(f"expected at most {most} lines", field=name)
         return found
 
     def long_text(self, name: str) -> str:

@@ -108,7 +108,7 @@ def main(order: dict[str, Any]) -> str:
         if _names_file(order["url"]):
             return "its URL names a file on this machine, which is not allowed: omit the file"
         if _trusts_anyone(order["url"]):
-            return "its URL turns off the check of certificates, which is not allowed: omit verify"
+            return "its URL turns off certificate checks, which is not allowed: omit verify"
         fence = _Fence(Reach(order["reach"]))
         sys.addaudithook(fence.hook)
     if not service.add(order["url"]) and not (fence and fence.refused):

@@ -117,7 +117,7 @@ async def test_a_url_can_t_turn_off_the_check_of_certificates(query: str) -> Non
     outcome = await deliver(f"jsons://127.0.0.1:9/?{query}")
 
     assert outcome == Later(
-        reason="jsons://…: its URL turns off the check of certificates, which is not allowed: omit verify"
+        reason="jsons://…: its URL turns off certificate checks, which is not allowed: omit verify"
     )
 
 

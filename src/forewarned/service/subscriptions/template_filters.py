@@ -161,7 +161,7 @@ def _size(value: object) -> int:
             size += 2 * len(part)
             left += part.values() if isinstance(part, dict) else part
         if size > _LARGEST_LIST:
-            raise LimitError(f"a list has more than {_LARGEST_LIST} characters")
+            raise LimitError(f"a list holds more than {_LARGEST_LIST} characters in all")
     return size
 
 
@@ -180,7 +180,7 @@ def _int(value: object, default: int = 0, base: int = 10) -> int:
 
 def _refuse_long_number(value: object, name: str) -> None:
     if isinstance(value, str) and len(value) > _LONGEST_NUMBER:
-        raise LimitError(f"{name} takes a text of {_LONGEST_NUMBER} characters at most")
+        raise LimitError(f"{name} takes a text of at most {_LONGEST_NUMBER} characters")
 
 
 def _round(value: float, precision: int = 0, method: Any = "common") -> float:
@@ -233,7 +233,7 @@ def _unique(
 def _refuse_attribute(attribute: object, name: str) -> None:
     """It may have a thousand parts, each looked up for each value."""
     if attribute is not None:
-        raise LimitError(f"{name} takes no attribute: lists of a message hold texts only")
+        raise LimitError(f"{name} takes no attribute: omit it, as lists in a message hold texts")
 
 
 def _in_lower_case(value: Any) -> Any:
@@ -248,7 +248,7 @@ def _to_json(value: object) -> str:
 
 def _trim(value: str, chars: str | None = None) -> str:
     if chars is not None and len(chars) > _LONGEST_SET:
-        raise LimitError(f"trim takes {_LONGEST_SET} characters at most")
+        raise LimitError(f"trim can remove at most {_LONGEST_SET} different characters")
     return do_trim(value, chars)
 
 

@@ -1,7 +1,7 @@
 """The JSON that `/v1/subscriptions` answers with.
 
 No secret is in it, except one that was made just now. A template may contain one, so its text is
-shown from the role maintainer on only.
+shown only to the role maintainer and above.
 """
 
 from datetime import datetime
@@ -64,7 +64,7 @@ class ShownHealth(Shape, frozen=True):
     lag: Annotated[Span, about("how long the oldest pending message has been waiting")]
     rests_until: Annotated[
         datetime | None,
-        about("no message is sent before; null unless the target fails or asked for time"),
+        about("no message is sent before this time; null if messages are sent as usual"),
     ] = None
 
 
