@@ -12,7 +12,7 @@ from tests.simulation.simulation import simulate
 
 def test_the_laws_hold_from_these_seeds() -> None:
     """I1 to I30, as the command checks them: what it says replays exactly."""
-    seeds = amount(9, 200)
+    seeds = amount(20, 200)
     command = [sys.executable, "-m", "tools.simulation", "--json", "--parallel", "1"]
 
     run = subprocess.run(
