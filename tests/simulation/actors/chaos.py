@@ -29,7 +29,7 @@ class Chaos:
                 self._store_clock_wrong,
                 self._sessions_ended,
             ],
-            weights=[4, 1, 3, 1.5, 1.5, 1.5, 1, 1, 2],
+            weights=[4, 1, 3, 1.5, 1.5, 1.5, 1, 2, 2],
         )[0]
         await what()
 

@@ -196,21 +196,21 @@ class SimulatedVm:
             laws.i15_a_request_is_granted_as_one(rows, address, is_refused=is_refused)
 
     def _another_event(self) -> EventId | None:
-        """One that may be approved with another, or one of any scope, at any time of its life."""
-        waiting = [
+        """One of the VM's own that is waiting or under way, or one of any scope, perhaps over."""
+        own = [
             life.event.id
-            for life in self.world.ledger.oracle.waiting()
-            if life.scope_id == self.scope_id
+            for life in self.world.ledger.oracle.of_scope(self.scope_id)
+            if not life.is_over
         ]
-        if waiting and self.world.chance.random() < 0.5:
-            return self.world.chance.choice(waiting)
+        if own and self.world.chance.random() < 0.7:
+            return self.world.chance.choice(own)
         return self.world.any_event_id()
 
     async def _approve_later(self, found: str) -> None:
         chance = self.world.chance
         await asyncio.sleep(chance.choice([0, 1, 60, 600]) * chance.random())
         ids = [EventId(found)]
-        if chance.random() < 0.1:
+        if chance.random() < 0.2:
             ids.append(self._another_event() or NEVER_MADE)
         for _ in range(3):
             try:
