@@ -231,10 +231,11 @@ Restart it, and approve that, as the VM does when it is ready. The restart start
 {command} schedule reboot --vm web
 {command} approve
 {_read(a, WEB)}
-The clock of nodes can't be moved. Say that the restart is over; any node has the same document:
+Nodes run in real time, so their clock can't be moved. Say that the restart is over.
+Any node has the same document:
 {command} complete
 {_read(b, WEB)}
-Without an approval an event starts at its NotBefore. A Spot VM has 30 seconds:
+Without an approval an event starts at its NotBefore. A Spot VM gets 30 seconds' notice:
 {_read(a, BATCH)}
 {command} schedule preempt --vm batch
 {command} wait --for started

@@ -103,7 +103,7 @@ def test_a_server_whose_disk_is_full_when_it_starts_says_so(
 
     assert trial.is_good, trial
     [said] = trial.refusals
-    assert "see that its disk or its database works and has room, and start again" in said
+    assert "check that its disk or its database works and has free space, and start again" in said
 
 
 # --- what is wrong is found ----------------------------------------------------------------------

@@ -86,7 +86,7 @@ DEFECTS: Final = (
             "        with suppress(StoreUnavailableError):\n"
             "            await self._engine.decide(decision, touching=(caller.scope_id,))\n"
         ),
-        breaks="I14: an approval is answered that the store has never had",
+        breaks="I14: an approval is confirmed although the store never had it",
         tests=_BY,
     ),
     Mutant(
@@ -105,7 +105,7 @@ DEFECTS: Final = (
             "\n"
             "    async def maintain_host(\n"
         ),
-        breaks="I14: a schedule is answered that the store has never had",
+        breaks="I14: a schedule is confirmed although the store never had it",
         tests=_BY,
     ),
     Mutant(

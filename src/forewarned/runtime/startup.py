@@ -70,8 +70,8 @@ def start_errors() -> Iterator[None]:
     except StoreUnavailableError as error:
         # Not what callers are told: whatever was saved of it, starting again is right.
         raise StartError(
-            f"the store has failed ({error.__cause__ or error}): see that its disk or its database"
-            " works and has room, and start again"
+            f"the store has failed ({error.__cause__ or error}): check that its disk or its"
+            " database works and has free space, and start again"
         ) from error
 
 

@@ -248,7 +248,7 @@ def _to_json(value: object) -> str:
 
 def _trim(value: str, chars: str | None = None) -> str:
     if chars is not None and len(chars) > _LONGEST_SET:
-        raise LimitError(f"trim can remove at most {_LONGEST_SET} different characters")
+        raise LimitError(f"trim takes at most {_LONGEST_SET} characters to remove")
     return do_trim(value, chars)
 
 

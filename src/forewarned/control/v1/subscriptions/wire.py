@@ -64,7 +64,7 @@ class ShownHealth(Shape, frozen=True):
     lag: Annotated[Span, about("how long the oldest pending message has been waiting")]
     rests_until: Annotated[
         datetime | None,
-        about("no message is sent before this time; null if messages are sent as usual"),
+        about("no message is sent before this time; null if the subscription is not resting"),
     ] = None
 
 
