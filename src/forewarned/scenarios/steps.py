@@ -10,11 +10,9 @@ from typing import Annotated
 import msgspec
 
 from forewarned.config.values import number, text, whole
-from forewarned.core.ids import ResourceName
+from forewarned.control.startup.steps import FaultFields
 from forewarned.core.model import EventSource, EventType
 from forewarned.scenarios.values import Name, Wait, names, short_wait
-from forewarned.service.errors import BadFaultError
-from forewarned.service.faults import MOST_TIMES, Fault, FaultKind, FaultMethod, refuse_invalid
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
@@ -106,37 +104,14 @@ class RunClock(Step, frozen=True, kw_only=True, tag="run_clock"):
     """Against real time."""
 
 
-class AddFault(Step, frozen=True, kw_only=True, tag="fault"):
-    """Requests of the handler go wrong, `times` times or until faults are cleared."""
+class AddFault(FaultFields, frozen=True, kw_only=True, tag_field="do", tag="fault"):
+    """Requests of the handler go wrong, `times` times or until faults are cleared.
 
-    kind: FaultKind | None = None
-    status: Annotated[int, whole(400, 599)] | None = None
-    retry_after: timedelta | None = None
-    delay: timedelta | None = None
-    """In real time."""
-    times: Annotated[int, whole(1, MOST_TIMES)] | None = None
-    method: FaultMethod | None = None
+    It can't extend Step as well: a struct takes fields from one class only.
+    """
+
+    name: Name | None = None
     vm: Name | None = None
-    """Whose requests; None: those of every VM."""
-
-    def __post_init__(self) -> None:
-        try:
-            refuse_invalid(self.fault)
-        except BadFaultError as error:
-            raise ValueError(str(error)) from error
-
-    @property
-    def fault(self) -> Fault:
-        usual = FaultKind.DELAY if self.status is None else FaultKind.STATUS
-        return Fault(
-            kind=self.kind or usual,
-            status=self.status,
-            retry_after=self.retry_after,
-            delay=self.delay,
-            times=self.times,
-            vm=None if self.vm is None else ResourceName(self.vm),
-            method=self.method,
-        )
 
 
 class ClearFaults(Step, frozen=True, kw_only=True, tag="clear_faults"):

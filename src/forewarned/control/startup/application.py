@@ -72,7 +72,7 @@ async def carry_out(step_files: Sequence[StepFile], use_cases: UseCases) -> None
     for each in step_files:
         for step in each.steps:
             if isinstance(step, AddFault):
-                use_cases.faults.add(step.fault())
+                use_cases.faults.add(step.fault)
 
 
 class _Noting:

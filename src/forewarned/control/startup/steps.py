@@ -68,8 +68,8 @@ class Fail(Step, frozen=True, kw_only=True, tag="fail"):
     vm: _Name
 
 
-class AddFault(Step, frozen=True, kw_only=True, tag="fault"):
-    """Requests of VMs go wrong, `times` times or until faults are cleared."""
+class FaultFields(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault, as startup files and scenario files declare it."""
 
     kind: FaultKind | None = None
     status: Annotated[int, whole(400, 599)] | None = None
@@ -78,15 +78,16 @@ class AddFault(Step, frozen=True, kw_only=True, tag="fault"):
     """In real time."""
     times: Annotated[int, whole(1, MOST_TIMES)] | None = None
     method: FaultMethod | None = None
-    vm: _Name | None = None
-    """Whose requests; None: those of every VM."""
+    vm: str | None = None
+    """Whose requests; None: those of every VM. Each kind of file has names of its own."""
 
     def __post_init__(self) -> None:
         try:
-            refuse_invalid(self.fault())
+            refuse_invalid(self.fault)
         except BadFaultError as error:
             raise ValueError(str(error)) from error
 
+    @property
     def fault(self) -> Fault:
         usual = FaultKind.DELAY if self.status is None else FaultKind.STATUS
         return Fault(
@@ -98,6 +99,12 @@ class AddFault(Step, frozen=True, kw_only=True, tag="fault"):
             vm=None if self.vm is None else ResourceName(self.vm),
             method=self.method,
         )
+
+
+class AddFault(FaultFields, Step, frozen=True, kw_only=True, tag="fault"):
+    """Requests of VMs go wrong, `times` times or until faults are cleared."""
+
+    vm: _Name | None = None
 
 
 AnyStep = Schedule | Maintain | Fail | AddFault
