@@ -63,6 +63,17 @@ GLOSSARY = {
     },
     "Role": {"security/identities.py"},
 }
+# Packages whose tests are not in a folder of their name: what uses them is tested, or all of its kind.
+TESTED_ELSEWHERE = {
+    "actuators/libvirt/connections": "tests/actuators/libvirt/test_contract.py",
+    "control/v1/sources": "tests/cli/hosts/test_sources.py",
+    "scenarios/formats": "tests/cli/exam/test_command.py",
+    "scenarios/judgement": "tests/scenarios/test_expectations.py",
+    "scenarios/stages": "tests/scenarios/test_player.py",
+    "service/requests": "tests/metadata/test_watching.py",
+    "storage/backup": "tests/cli/stores/test_backup.py",
+    "storage/relational/publishing": "tests/storage/test_contract_outbox.py",
+}
 VAGUE_NAMES = {"manager", "helper", "util", "common", "base", "data", "info", "handle"}
 PURE_STDLIB = {
     "__future__",
@@ -171,6 +182,24 @@ def test_no_package_has_more_than_fifteen_modules() -> None:
     }
 
     assert {name: size for name, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+def test_every_package_is_tested_in_a_folder_of_its_name_or_where_the_list_says() -> None:
+    packages = {module.parent for module in modules("src") if module.stem != "__init__"} - {SRC}
+    untested = {
+        str(package.relative_to(SRC))
+        for package in packages
+        if not any(_test_folder(package).glob("test_*.py"))
+    }
+
+    assert untested == TESTED_ELSEWHERE.keys()
+    assert [path for path in TESTED_ELSEWHERE.values() if not (ROOT / path).is_file()] == []
+
+
+def _test_folder(package: Path) -> Path:
+    """What a part keeps to itself has an underscore; the folder of its tests has none."""
+    parts = (part.lstrip("_") for part in package.relative_to(SRC).parts)
+    return ROOT.joinpath("tests", *parts)
 
 
 def test_no_two_modules_of_a_package_differ_by_an_ending_alone() -> None:

@@ -117,7 +117,7 @@ def test_no_command_that_asks_a_server_is_missing_here() -> None:
         if path[1:] and any("--token-file" in each.opts for each in command.params)
     }
 
-    # It has a file of its own, and goes on asking: tests/cli/test_actuators.py.
+    # It has a file of its own, and goes on asking: tests/cli/actuators/test_commands.py.
     taking.discard("actuator run")
     # Being refused is a finding: tests/cli/doctor.
     taking.discard("doctor")

@@ -4,7 +4,7 @@ from typing import Final
 
 from tools.mutants.mutant import Mutant
 
-_SETTINGS: Final = "tests/runtime/test_listener_settings.py"
+_SETTINGS: Final = "tests/runtime/settings/test_listeners.py"
 _BACKUP: Final = "tests/cli/stores/test_backup.py"
 _STARTUP: Final = "tests/runtime/test_startup_files.py"
 

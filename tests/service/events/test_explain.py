@@ -1,4 +1,4 @@
-"""Who completes events, as the whole server puts it together. The sentences: control/test_explaining."""
+"""Who completes events, as the whole server puts it together. The sentences: tests/control/v1/test_explain.py."""
 
 import pytest
 

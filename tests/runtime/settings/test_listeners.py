@@ -6,7 +6,7 @@ import pytest
 
 from forewarned.config.values import Address
 from forewarned.runtime.settings import ControlAccess
-from tests.runtime.resolving import problems, resolve
+from tests.runtime.settings.resolving import problems, resolve
 
 
 @pytest.fixture(autouse=True)

@@ -23,9 +23,9 @@ from forewarned.runtime.settings import (
     load,
 )
 from forewarned.runtime.startup import RULES
-from tests.runtime.resolving import problems, resolve
+from tests.runtime.settings.resolving import problems, resolve
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
