@@ -117,7 +117,11 @@ def imports(module: Path) -> Iterator[str]:
 
 
 def _texts() -> Iterator[Path]:
-    """Every text of the tree that git knows or would know."""
+    return (path for path in _files() if path.suffix != ".png")
+
+
+def _files() -> Iterator[Path]:
+    """Every file of the tree that git knows or would know."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -127,7 +131,7 @@ def _texts() -> Iterator[Path]:
     )
     for name in listed.stdout.splitlines():
         path = ROOT / name
-        if path.is_file() and path.suffix != ".png":
+        if path.is_file():
             yield path
 
 
@@ -162,8 +166,10 @@ def test_the_product_has_one_name_and_not_before_is_a_field() -> None:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if re.search(r"notbefore|NOTBEFORE", line)
     }
+    names = {str(path.relative_to(ROOT)) for path in _files()}
 
     assert strays == set()
+    assert {name for name in names if "notbefore" in name.lower()} == set()
 
 
 def test_the_top_of_the_package_is_packages_and_the_clock() -> None:
