@@ -104,9 +104,11 @@ def table(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None =
 def rows(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None = None) -> str:
     words = described(type_)
     usual = {} if without is None else {f.name: f for f in msgspec.structs.fields(without)}
+    # Required ones first: a kind's own come after those that it has in common with others.
+    fields = sorted(msgspec.structs.fields(type_), key=lambda each: not each.required)
     return "".join(
         f"| `{each.encode_name}` | {_default(each)} | {_cell(words[each.encode_name])} |\n"
-        for each in msgspec.structs.fields(type_)
+        for each in fields
         # Repeat a common field if this kind has another default.
         if each.name not in usual or usual[each.name].default != each.default
     )

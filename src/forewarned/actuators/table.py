@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final, Generic, Protocol, TypeVar
 
 from msgspec import Meta, Struct, field
 
@@ -45,6 +45,9 @@ class ActionTable(Struct, frozen=True, kw_only=True):
             retries=self.retries,
             on_doubt=self.on_doubt or default,
         )
+
+
+A = TypeVar("A", bound=ActionTable)
 
 
 class Way(Protocol):
@@ -117,3 +120,29 @@ class ActuatorTable(Struct, frozen=True, kw_only=True):
                 limits=self.limits,
                 dry_run=self.dry_run,
             )
+
+
+class EventActionsTable(ActuatorTable, Generic[A], frozen=True, kw_only=True):
+    """A table with an action of its own for each type of event."""
+
+    freeze: A | None = None
+    """For Freeze events."""
+    reboot: A | None = None
+    """For Reboot events."""
+    redeploy: A | None = None
+    """For Redeploy events."""
+    preempt: A | None = None
+    """For Preempt events."""
+    terminate: A | None = None
+    """For Terminate events."""
+
+    def actions(self) -> Mapping[EventType, A]:
+        """Those that are given."""
+        tables = {
+            EventType.FREEZE: self.freeze,
+            EventType.REBOOT: self.reboot,
+            EventType.REDEPLOY: self.redeploy,
+            EventType.PREEMPT: self.preempt,
+            EventType.TERMINATE: self.terminate,
+        }
+        return {type_: table for type_, table in tables.items() if table is not None}

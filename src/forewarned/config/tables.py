@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -60,11 +59,10 @@ class TableReader:
         for key in raw:
             if key not in known:
                 self.refuse((*path, key), f"there is no such field{did_you_mean(key, fields)}")
-        hints = _hints(type_)
         values: dict[str, Any] = {}
         for key, each in fields.items():
             if key in raw:
-                values[each.name] = self._value(raw[key], hints[each.name], (*path, key))
+                values[each.name] = self._value(raw[key], each.type, (*path, key))
             elif each.required:
                 self.refuse(path, f"the field {key} is missing")
         if len(self.mistakes) > before:
@@ -147,11 +145,6 @@ class TableReader:
         return get_origin(type_)(
             self._value(each, element, (*path, at)) for at, each in enumerate(raw)
         )
-
-
-@cache
-def _hints(type_: type[msgspec.Struct]) -> dict[str, Any]:
-    return get_type_hints(type_, include_extras=True)
 
 
 def _tag_field(type_: type[msgspec.Struct]) -> str | None:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from forewarned.actuators.command.driver import CommandDriver
 from forewarned.actuators.decision import Procedure
 from forewarned.actuators.driver import Action, Driver, Effect
-from forewarned.actuators.table import ActionTable, ActuatorTable
+from forewarned.actuators.table import ActionTable, EventActionsTable
 from forewarned.core.model import EventType
 
 _EFFECTS: Final = {
@@ -39,19 +39,9 @@ class CommandAction(ActionTable, frozen=True, kw_only=True):
         _check_argv(self.argv)
 
 
-class CommandTable(ActuatorTable, frozen=True, kw_only=True):
+class CommandTable(EventActionsTable[CommandAction], frozen=True, kw_only=True):
     """Runs a program for each VM."""
 
-    freeze: CommandAction | None = None
-    """For Freeze events."""
-    reboot: CommandAction | None = None
-    """For Reboot events."""
-    redeploy: CommandAction | None = None
-    """For Redeploy events."""
-    preempt: CommandAction | None = None
-    """For Preempt events."""
-    terminate: CommandAction | None = None
-    """For Terminate events."""
     check: tuple[str, ...] = ()
     """A program that reports the state of a VM: exit code 0 if it is up, 75 if that is unknown, any
     other if it is down. Its last line may be JSON with `host`, `power`, and `witness`, which must
@@ -78,23 +68,13 @@ class CommandTable(ActuatorTable, frozen=True, kw_only=True):
 
     @override
     def procedures(self) -> Mapping[EventType, Procedure]:
-        tables = self._actions()
+        tables = self.actions()
         return {type_: table.procedure(_action(type_, table)) for type_, table in tables.items()}
 
     @override
     def opened(self, state: Path) -> AbstractAsyncContextManager[Driver]:
-        argvs = {type_: table.argv for type_, table in self._actions().items()}
+        argvs = {type_: table.argv for type_, table in self.actions().items()}
         return nullcontext(CommandDriver(argvs, self.check, state, listing=self.listing))
-
-    def _actions(self) -> Mapping[EventType, CommandAction]:
-        tables = {
-            EventType.FREEZE: self.freeze,
-            EventType.REBOOT: self.reboot,
-            EventType.REDEPLOY: self.redeploy,
-            EventType.PREEMPT: self.preempt,
-            EventType.TERMINATE: self.terminate,
-        }
-        return {type_: table for type_, table in tables.items() if table is not None}
 
 
 def _check_argv(argv: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from forewarned.actuators.decision import Procedure
 from forewarned.actuators.driver import Driver
 from forewarned.actuators.libvirt.installation import LibvirtMissingError, require
 from forewarned.actuators.libvirt.vocabulary import EFFECTS, Word
-from forewarned.actuators.table import ActionTable, ActuatorTable, action_of, refuse_unfit
+from forewarned.actuators.table import ActionTable, EventActionsTable, action_of, refuse_unfit
 from forewarned.core.model import EventType
 
 _WORDS: Final = {
@@ -45,7 +45,7 @@ class LibvirtAction(ActionTable, frozen=True, kw_only=True):
         return {self.do, self.otherwise or self.do} == {Word.RESTART}
 
 
-class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
+class LibvirtTable(EventActionsTable[LibvirtAction], frozen=True, kw_only=True):
     """Acts on VMs of QEMU/KVM hosts by libvirt. Needs the extra `libvirt`."""
 
     uri: str
@@ -60,23 +60,13 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
     migrate_to: str | None = None
     """Where a host receives the memory of VMs, with its name for `{target}`: `tcp://{target}-mig`.
     If not given, libvirt decides."""
-    freeze: LibvirtAction | None = None
-    """For Freeze events."""
-    reboot: LibvirtAction | None = None
-    """For Reboot events."""
-    redeploy: LibvirtAction | None = None
-    """For Redeploy events."""
-    preempt: LibvirtAction | None = None
-    """For Preempt events."""
-    terminate: LibvirtAction | None = None
-    """For Terminate events."""
 
     def __post_init__(self) -> None:
         try:
             require()
         except LibvirtMissingError as error:
             raise ValueError(str(error)) from error
-        refuse_unfit(self._actions(), _WORDS)
+        refuse_unfit(self.actions(), _WORDS)
 
     @override
     def why_unlisted(self) -> str | None:
@@ -90,7 +80,7 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
             type_: table.procedure(
                 replace(action_of(type_, table, EFFECTS), by_switch=table.is_by_switch)
             )
-            for type_, table in self._actions().items()
+            for type_, table in self.actions().items()
         }
 
     @override
@@ -106,13 +96,3 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
     def _named_hosts(self) -> tuple[str, ...]:
         named = tuple(name for name in self.hosts if not set(name) & set("*?["))
         return self.targets or named
-
-    def _actions(self) -> Mapping[EventType, LibvirtAction]:
-        tables = {
-            EventType.FREEZE: self.freeze,
-            EventType.REBOOT: self.reboot,
-            EventType.REDEPLOY: self.redeploy,
-            EventType.PREEMPT: self.preempt,
-            EventType.TERMINATE: self.terminate,
-        }
-        return {type_: table for type_, table in tables.items() if table is not None}

@@ -14,7 +14,7 @@ from forewarned.actuators.driver import Driver
 from forewarned.actuators.openstack.driver import OpenStackDriver
 from forewarned.actuators.openstack.session import Cloud, Interface
 from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
-from forewarned.actuators.table import ActionTable, ActuatorTable, action_of, refuse_unfit
+from forewarned.actuators.table import ActionTable, EventActionsTable, action_of, refuse_unfit
 from forewarned.core.model import EventType
 from forewarned.targets.urls import check_url
 
@@ -41,7 +41,7 @@ class OpenStackAction(ActionTable, frozen=True, kw_only=True):
     that long."""
 
 
-class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
+class OpenStackTable(EventActionsTable[OpenStackAction], frozen=True, kw_only=True):
     """Acts on VMs of an OpenStack cloud by Nova, as an administrator."""
 
     auth_url: str
@@ -58,20 +58,10 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
     """The authority that signed the certificates of Keystone and Nova, if the system does not trust
     it.
     """
-    freeze: OpenStackAction | None = None
-    """For Freeze events."""
-    reboot: OpenStackAction | None = None
-    """For Reboot events."""
-    redeploy: OpenStackAction | None = None
-    """For Redeploy events."""
-    preempt: OpenStackAction | None = None
-    """For Preempt events."""
-    terminate: OpenStackAction | None = None
-    """For Terminate events."""
 
     def __post_init__(self) -> None:
         check_url(self.auth_url)
-        refuse_unfit(self._actions(), _WORDS)
+        refuse_unfit(self.actions(), _WORDS)
 
     @property
     def cloud(self) -> Cloud:
@@ -90,7 +80,7 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
 
     @override
     def procedures(self) -> Mapping[EventType, Procedure]:
-        tables = self._actions()
+        tables = self.actions()
         return {
             type_: table.procedure(action_of(type_, table, EFFECTS))
             for type_, table in tables.items()
@@ -100,13 +90,3 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
     @asynccontextmanager
     async def opened(self, state: Path) -> AsyncIterator[Driver]:
         yield OpenStackDriver(self.cloud, hosts=self.hosts)
-
-    def _actions(self) -> Mapping[EventType, OpenStackAction]:
-        tables = {
-            EventType.FREEZE: self.freeze,
-            EventType.REBOOT: self.reboot,
-            EventType.REDEPLOY: self.redeploy,
-            EventType.PREEMPT: self.preempt,
-            EventType.TERMINATE: self.terminate,
-        }
-        return {type_: table for type_, table in tables.items() if table is not None}
