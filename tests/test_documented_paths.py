@@ -25,9 +25,9 @@ HOPS = sorted(set(re.findall(r"`([a-z_]+(?:\.\w+)+)`", FOLLOWED)))
 
 
 def is_there(hop: str) -> bool:
-    """Whether a module has it, or is it, by its source: nothing is imported."""
+    """Whether a module has it, by its source: nothing is imported. A module alone is no hop."""
     parts = hop.split(".")
-    for at in range(len(parts), 0, -1):
+    for at in range(len(parts) - 1, 0, -1):
         path = SRC.joinpath(*parts[:at])
         for module in (path.with_suffix(".py"), path / "__init__.py"):
             if module.exists():
@@ -64,6 +64,7 @@ def test_every_hop_is_there() -> None:
 def test_a_hop_that_is_gone_would_be_noticed() -> None:
     assert not is_there("service.engine.Engine.undecide")
     assert not is_there("service.motor")
+    assert not is_there("service.engine")
 
 
 def test_every_test_that_shows_a_failure_is_there() -> None:
