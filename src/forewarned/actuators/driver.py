@@ -5,7 +5,8 @@ has just been started too. So it keeps nothing that matters in memory: the key o
 on the platform before the action, and the action is marked as issued after it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -127,6 +128,19 @@ class RefusedError(DriverError):
 
 class TryLaterError(DriverError):
     """The platform has done nothing, and may do it later."""
+
+
+class NoEffectError(DriverError):
+    """What was done has had no effect in the time it was given, and may have one yet."""
+
+
+@contextmanager
+def after_effect() -> Iterator[None]:
+    """Something was done to the VM before this: no error may say that nothing was."""
+    try:
+        yield
+    except (RefusedError, TryLaterError) as error:
+        raise DriverError(str(error)) from error
 
 
 class Driver(Protocol):

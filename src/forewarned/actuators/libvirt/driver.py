@@ -14,17 +14,18 @@ from forewarned.actuators.driver import (
     Driver,
     DriverError,
     Effect,
+    NoEffectError,
     Power,
     Progress,
     RefusedError,
     Sighting,
     Verdict,
     Vm,
+    after_effect,
     survey_ways,
 )
 from forewarned.actuators.libvirt import power
 from forewarned.actuators.libvirt.changes import until_changed
-from forewarned.actuators.libvirt.connections.failures import NoEffectError, after_effect
 from forewarned.actuators.libvirt.connections.hosts import Hosts
 from forewarned.actuators.libvirt.feasibility import objection
 from forewarned.actuators.libvirt.instances import write_mark

@@ -12,8 +12,14 @@ from typing import Final
 
 import libvirt
 
-from forewarned.actuators.driver import Action, DriverError, Power, Progress, RefusedError
-from forewarned.actuators.libvirt.connections.failures import after_effect
+from forewarned.actuators.driver import (
+    Action,
+    DriverError,
+    Power,
+    Progress,
+    RefusedError,
+    after_effect,
+)
 from forewarned.actuators.libvirt.connections.hosts import Host, Hosts
 from forewarned.actuators.libvirt.definition import Definition, parse_definition
 from forewarned.actuators.libvirt.feasibility import describe_shortage

@@ -7,8 +7,8 @@ from typing import Final
 
 import libvirt
 
-from forewarned.actuators.driver import DriverError, Power, RefusedError, Vm
-from forewarned.actuators.libvirt.connections.failures import after_effect, is_code
+from forewarned.actuators.driver import DriverError, Power, RefusedError, Vm, after_effect
+from forewarned.actuators.libvirt.connections.failures import is_code
 from forewarned.actuators.libvirt.connections.hosts import Hosts
 from forewarned.actuators.libvirt.connections.threads import in_thread
 from forewarned.actuators.libvirt.search import LocatedVm, locate

@@ -12,16 +12,17 @@ from forewarned.actuators.driver import (
     Action,
     Driver,
     Effect,
+    NoEffectError,
     Power,
     Progress,
     RefusedError,
     Sighting,
     Verdict,
     Vm,
+    after_effect,
     survey_ways,
 )
 from forewarned.actuators.openstack.compute import Compute
-from forewarned.actuators.openstack.failures import NoEffectError, after_effect
 from forewarned.actuators.openstack.hosts import NovaHosts, find_targets, source_objection
 from forewarned.actuators.openstack.inventory import list_cloud
 from forewarned.actuators.openstack.operations import Operations

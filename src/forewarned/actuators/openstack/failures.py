@@ -1,9 +1,7 @@
 """What the errors of OpenStack's services mean to an actuator."""
 
-import contextlib
 import json
 import re
-from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Final
 
@@ -18,19 +16,6 @@ _LATER: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAV
 
 class NotFoundError(RefusedError):
     """Nova has no such thing."""
-
-
-class NoEffectError(DriverError):
-    """What was asked for has had no effect in the time it was given, and may have one yet."""
-
-
-@contextlib.contextmanager
-def after_effect() -> Iterator[None]:
-    """Something was done to the VM before this: no error may say that nothing was."""
-    try:
-        yield
-    except (RefusedError, TryLaterError) as error:
-        raise DriverError(str(error)) from error
 
 
 def cloud_error(answer: Answer, *, service: str) -> DriverError:

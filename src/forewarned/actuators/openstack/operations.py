@@ -10,9 +10,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from forewarned.actuators.driver import DriverError, Power, Progress, RefusedError, TryLaterError
+from forewarned.actuators.driver import (
+    DriverError,
+    Power,
+    Progress,
+    RefusedError,
+    TryLaterError,
+    after_effect,
+)
 from forewarned.actuators.openstack.compute import Compute
-from forewarned.actuators.openstack.failures import NotFoundError, after_effect
+from forewarned.actuators.openstack.failures import NotFoundError
 from forewarned.actuators.openstack.sightings import MOVED, awaits_confirmation, power
 from forewarned.actuators.openstack.wire import MigrationRecord, Server
 

@@ -1,7 +1,5 @@
 """What libvirt's errors mean to an actuator."""
 
-import contextlib
-from collections.abc import Iterator
 from typing import Final
 
 import libvirt
@@ -22,19 +20,6 @@ _REFUSALS: Final = frozenset(
     }
 )
 """libvirt checks these before it does anything."""
-
-
-class NoEffectError(DriverError):
-    """What was done has had no effect in the time it was given, and may have one yet."""
-
-
-@contextlib.contextmanager
-def after_effect() -> Iterator[None]:
-    """Something was done to the VM before this: no error may say that nothing was."""
-    try:
-        yield
-    except (RefusedError, TryLaterError) as error:
-        raise DriverError(str(error)) from error
 
 
 def is_code(error: libvirt.libvirtError, *codes: int) -> bool:
