@@ -47,8 +47,9 @@ NAMES_ADAPTERS = {
     "cli/stores/principal_places.py": "tokens while no server runs",
     "scenarios/stages/emulator.py": "an emulator in memory",
 }
-# Words of the glossary that invite a second meaning, and the classes that have the only one.
+# Words of the glossary that invite a second meaning, and the classes that may bear them bare.
 # A request and a fault are the same thing wherever they are: each part has its own view of it.
+# A change is not: the SDK and /v1 are public, and each has one of its own, as the glossary says.
 GLOSSARY = {
     "Change": {"core/change.py", "client/_changes.py", "control/v1/wire.py"},
     "Fault": {"service/faults.py", "control/v1/wire.py", "testing/_faults.py"},

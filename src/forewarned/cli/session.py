@@ -145,6 +145,6 @@ def report(error: CommandError, context: click.Context) -> None:
     import msgspec
 
     message = error.details or error.message
-    fault = {"code": error.code, "message": message, "field": error.field}
-    body = error.body or msgspec.json.encode({"error": fault})
+    described = {"code": error.code, "message": message, "field": error.field}
+    body = error.body or msgspec.json.encode({"error": described})
     click.echo(msgspec.json.format(body, indent=-1).decode(), err=True)
