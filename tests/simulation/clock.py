@@ -40,9 +40,10 @@ class TrueTime:
 
 
 class NodeClock(SystemClock):
-    def __init__(self, true: TrueTime) -> None:  # no real time, so none of `super`
+    def __init__(self, true: TrueTime, *, ahead: timedelta) -> None:
+        # No real time, so none of `super`. It begins as the machine's clock, right or wrong.
         self._true = true
-        self._ahead = timedelta(0)
+        self._ahead = ahead
         self._agenda = Agenda()
         self._watchers: list[Callable[[], None]] = []
         self._handle: asyncio.TimerHandle | None = None

@@ -16,7 +16,6 @@ from forewarned.core.tasks import Task, TaskState
 from forewarned.core.transitions import Started
 from forewarned.metadata.http.responses import Persistence, Rendered, Response
 from forewarned.service.board import Board
-from forewarned.service.listings import HistoryRow
 from forewarned.service.records import Commit
 from tests.simulation.ledger import WorldLedger
 from tests.simulation.promises import Promise
@@ -84,14 +83,12 @@ def i14_what_was_answered_is_durable(oracle: Oracle, promises: Mapping[str, Prom
 
 
 def i15_a_request_is_granted_as_one(
-    rows: Iterable[HistoryRow], address: str, *, is_refused: bool
+    ledger: WorldLedger, approved: Collection[EventId], *, is_refused: bool
 ) -> None:
-    """All of its events are approved in one transaction, or none is. Its address is its own."""
-    times = {row.at for row in rows if row.action == "approved" and row.address == address}
-    most = 0 if is_refused else 1
-    assert len(times) <= most, (
-        f"I15: a request of {address} has approved at {[*map(str, sorted(times))]}"
-    )
+    """All of its events are approved by one commit, or none is. `approved` are those that it has."""
+    commits = {ledger.approved_in[each] for each in approved}
+    assert not (is_refused and commits), f"I15: a request was refused, and has approved {approved}"
+    assert len(commits) <= 1, f"I15: one request has approved {approved} in several commits"
 
 
 def i20_nothing_is_overdue_for_long(oracle: Oracle, now: datetime) -> None:

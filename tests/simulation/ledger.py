@@ -11,8 +11,9 @@ from typing import Final
 
 from typing_extensions import override
 
-from forewarned.core.ids import ScopeId
+from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import document
+from forewarned.core.transitions import Approved
 from forewarned.metadata.http.responses import Persistence, Rendered, render
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from forewarned.service.ports import Snapshot
@@ -58,6 +59,9 @@ class WorldLedger:
         self.oracle = CrowdedOracle(now)
         self.reader = Reader()
         self.commits = 0
+        self.approved_in: dict[EventId, int] = {}
+        """Events of one number were approved by one commit."""
+        self._learned = 0
         self._log: list[Moment | Raised] = []
         self._told: dict[ScopeId, Saved] = {}
         self._story = story
@@ -125,6 +129,10 @@ class WorldLedger:
 
     def _learn(self, moment: Moment) -> None:
         self.oracle.learn(moment)
+        self._learned += 1
+        for fact in moment.commit.transitions:
+            if isinstance(fact, Approved):
+                self.approved_in[fact.event.id] = self._learned
         self._told.update((saved.scope.id, saved) for saved in moment.commit.scopes)
 
     def _raise(self, entry: Raised) -> None:

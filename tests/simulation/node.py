@@ -114,7 +114,7 @@ class SimulatedNode:
         around = self._around
         self.process = Process(self.name)
         self._is_started = False
-        self.clock = NodeClock(around.true)
+        self.clock = NodeClock(around.true, ahead=self.conditions.wall_error)
         self.conditions.begin()
         self.store = NodeStore(self.name, around, self.conditions)
         self._barrier = Barrier(around.weather.balancing, now=around.true.monotonic_ns)

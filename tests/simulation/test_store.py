@@ -110,16 +110,41 @@ async def test_a_server_that_stops_undoes_what_is_not_committed(server: Simulate
     conditions = Rough()
     store = SimulatedStore(server, a_node_record(), conditions=conditions)
 
+    def start() -> None:
+        server.is_up = True
+
     def stop() -> None:
         server.is_up = False
         server.end_sessions()
+        asyncio.get_running_loop().call_soon(start)
 
     conditions.happening = stop
-    with pytest.raises(StoreUnavailableError):
+    found, _ = await store.transact(_count)
+
+    assert found == 1
+    assert (await load(_store(server))).incarnation == 2
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST_BEFORE, Fate.LOST_AFTER])
+async def test_nobody_knows_what_became_of_a_commit_while_the_store_is_gone(
+    server: SimulatedServer, fate: Fate
+) -> None:
+    """I14."""
+    conditions = Rough(fate)
+    store = SimulatedStore(server, a_node_record(), conditions=conditions, settling=0.1)
+
+    def stop() -> None:
+        server.is_up = False
+
+    server.watch(stop)
+    conditions.happening = stop if fate is Fate.LOST_BEFORE else None
+
+    with pytest.raises(UnknownOutcomeError):
         await store.transact(_count)
     server.is_up = True
 
-    assert (await load(_store(server))).incarnation == 1
+    incarnation = 1 if fate is Fate.LOST_BEFORE else 2
+    assert (await load(_store(server))).incarnation == incarnation
 
 
 async def test_a_standby_that_was_behind_loses_commits_and_incarnations_rise_all_the_same(

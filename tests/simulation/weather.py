@@ -53,22 +53,23 @@ class NodeConditions:
         self.is_cut_off = False
         self._weather = weather
         self._true = true
-        self._wall_error = timedelta(0)
+        self.wall_error = timedelta(0)
+        """How far the machine's own clock is ahead."""
         self._corrected = (timedelta(0), true.now())
         """How far the wall clock was ahead before it was last set, and when that was."""
         self.begin()
 
     def begin(self) -> None:
         """A new process: its guard goes by the machine's clocks from now on."""
-        self._first_error = self._wall_error
+        self._first_error = self.wall_error
         self._guard = ClockGuard(
-            wall=lambda: self._true.now() + self._wall_error, steady=self._true.monotonic
+            wall=lambda: self._true.now() + self.wall_error, steady=self._true.monotonic
         )
 
     def set_wall(self, error: timedelta) -> None:
         """How far the node's own clock is ahead from now on."""
-        self._corrected = (self._wall_error, self._true.now())
-        self._wall_error = error
+        self._corrected = (self.wall_error, self._true.now())
+        self.wall_error = error
 
     async def round_trip(self) -> None:
         await self._weather.trip()
@@ -87,14 +88,14 @@ class NodeConditions:
 
     def should_believe(self, now: datetime) -> bool:
         """Whether a store with this clock is to be believed: not for the guard to say."""
-        ahead = max(self._wall_error, self._first_error)
+        ahead = max(self.wall_error, self._first_error)
         return now - self._true.now() <= _MOST_LEAD + ahead
 
     def most_early(self) -> timedelta:
         """I4: how early the node may start an event, at most, if the store's clock is ahead."""
         error, at = self._corrected
         lately = error if self._true.now() - at < _IN_TRANSACTION else timedelta(0)
-        return _MOST_LEAD + max(self._wall_error, self._first_error, lately, timedelta(0))
+        return _MOST_LEAD + max(self.wall_error, self._first_error, lately, timedelta(0))
 
     def until_look(self) -> float:
         if self._weather.is_still:

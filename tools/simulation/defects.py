@@ -246,6 +246,13 @@ class Hunt:
     found: str | None
     """The law that was broken; None if none was."""
 
+    @property
+    def is_found(self) -> bool:
+        """By a law that the defect breaks: that the edit fails in some other way is no proof."""
+        names = self.defect.breaks.partition(":")[0].split(", ")
+        found = self.found or ""
+        return any(found.startswith((f"{name}:", f"{name},")) for name in names)
+
 
 def hunts(names: list[str], *, seeds: int = WITHIN, parallel: int) -> Iterator[Hunt]:
     for defect in DEFECTS:

@@ -14,6 +14,7 @@ from forewarned.agent.event_worker import WorkerContext
 from forewarned.agent.hooks.ports import Call
 from forewarned.agent.journal import AnyFact, Began, Journal, JournalError, advance
 from forewarned.agent.model import HookOutcome, Phase, Plan, Progress, Step, Turn, Verdict
+from forewarned.agent.service_clock import ServiceClock
 from forewarned.agent.status.metrics import Counters
 from forewarned.client import Change, Contact, Document, ScheduledEventsError, UnavailableError
 from forewarned.client._changes import Knowledge, changes
@@ -30,6 +31,8 @@ from tests.stateful.documents import NEWEST
 
 _HOUR: Final = timedelta(hours=1)
 _CLOCKS_DIFFER: Final = timedelta(minutes=10)
+_ERRORS: Final = (0, 0, 0, -262, -20, 1, 20, 262)
+"""Seconds by which a VM's own clock may be ahead."""
 _PLAN: Final = Plan(
     rule="all",
     prepare=(
@@ -115,6 +118,9 @@ class AgentVm(SimulatedVm):
     @override
     async def run(self) -> None:
         world = self.world
+        client = AgentClient(self)
+        error = timedelta(seconds=world.chance.choice(_ERRORS))
+        clock = ServiceClock(client.contact, own=lambda: world.true.now() + error)
         with Disk(self._facts) as journal:
             hook = FailingHook(self)
             context = WorkerContext(
@@ -122,12 +128,12 @@ class AgentVm(SimulatedVm):
                 journal=journal,
                 hooks={"drain": hook, "tell": hook, "check": hook},
                 approve=self._approve,
-                now=world.true.now,
+                now=clock.now,
                 monotonic=world.true.monotonic,
                 counters=Counters(),
             )
             agent = EventLoop(
-                AgentClient(self),
+                client,
                 context,
                 plan_for=lambda _: _PLAN,
                 poll=timedelta(seconds=1),
@@ -183,12 +189,17 @@ class AgentClient:
 
     def __init__(self, vm: AgentVm) -> None:
         self._vm = vm
+        self._at: datetime | None = None
+        """The Date of the last document, by its node's clock."""
+        self._read_at = timedelta(0)
 
     async def document(self) -> Document:
         shown = await self._vm.poll()
         if shown is None:
             raise UnavailableError("503")
-        return read_document(shown.body, at=self._vm.world.true.now())
+        self._at = self._vm.node.clock.now().replace(microsecond=0)
+        self._read_at = self._vm.world.true.monotonic()
+        return read_document(shown.body, at=self._at)
 
     async def watch(
         self, *, poll: timedelta, only_mine: bool, since: Document
@@ -206,11 +217,11 @@ class AgentClient:
             before = after
 
     def contact(self) -> Contact:
-        now: datetime = self._vm.world.true.now()
+        age = self._vm.world.true.monotonic() - self._read_at
         return Contact(
             endpoint="simulated",
-            at=now,
-            age=timedelta(0),
+            at=self._at,
+            age=None if self._at is None else age,
             incarnation=None,
             wait=timedelta(0),
             trouble=None,

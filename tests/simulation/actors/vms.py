@@ -39,7 +39,8 @@ class SimulatedVm:
         self.is_up = True
         self.process = Process(name)
         self.boots = 1
-        self._decided: set[str] = set()
+        self._decided: set[tuple[str, str]] = set()
+        """Events, each with the status in which it was seen."""
         self._failures = 0
         self.read_at: datetime | None = None
         """When it was last given a document, since it was switched on."""
@@ -84,10 +85,12 @@ class SimulatedVm:
             await self.until_next_poll()
             events = await self.read()
             for event in events or ():
-                if event["EventStatus"] != "Scheduled" or event["EventId"] in self._decided:
+                seen = (event["EventId"], event["EventStatus"])
+                if seen in self._decided:
                     continue
-                self._decided.add(event["EventId"])
-                if chance.random() < 0.6:
+                self._decided.add(seen)
+                # Some are late: what has started is approved as well, and that changes nothing.
+                if chance.random() < (0.6 if event["EventStatus"] == "Scheduled" else 0.2):
                     self.process.spawn(self.world.watched(self._approve_later(event["EventId"])))
 
     async def until_next_poll(self) -> None:
@@ -193,7 +196,9 @@ class SimulatedVm:
             snapshot = world.server.snapshot()
             wanted = [HistoryFilter(event_id=each, action="approved") for each in event_ids]
             rows = [row for each in wanted for row in snapshot.history(each)]
-            laws.i15_a_request_is_granted_as_one(rows, address, is_refused=is_refused)
+            # The address is this request's own.
+            approved = {row.event_id for row in rows if row.address == address and row.event_id}
+            laws.i15_a_request_is_granted_as_one(world.ledger, approved, is_refused=is_refused)
 
     def _another_event(self) -> EventId | None:
         """One of the VM's own that is waiting or under way, or one of any scope, perhaps over."""

@@ -23,6 +23,7 @@ from tests.simulation.store.following import SimulatedFollowing
 from tests.simulation.store.locks import LockedError
 from tests.simulation.store.server import (
     Ran,
+    Session,
     SessionLostError,
     SimulatedServer,
     TakenError,
@@ -38,6 +39,7 @@ _PATIENCE: Final = 10.0
 """Seconds a caller waits for its change. Its outcome is unknown after that, and told once known."""
 _SETTLING: Final = 5.0
 """Seconds until an outcome is given up as unknown."""
+_PAUSE: Final = 0.25
 
 
 def _disregard(error: BaseException) -> None:
@@ -54,9 +56,11 @@ class SimulatedStore:
         rank: Callable[[], int] = int,
         monotonic_ns: Callable[[], int] = int,
         failed: Callable[[BaseException], None] = _disregard,
+        settling: float = _SETTLING,
     ) -> None:
         self.node = node
         self._failed = failed
+        self._settling = settling
         self.is_dead = False
         self._server = server
         self._conditions = conditions or Calm()
@@ -181,23 +185,40 @@ class SimulatedStore:
                 if ran.written:
                     await self._conditions.round_trip()
                 is_old = self._server.now() - ran.transaction.now > _OLDEST
-                if fate is Fate.LOST_BEFORE or (ran.transaction.publishes and is_old):
+                if ran.transaction.publishes and is_old:
                     continue
-                self._reach()
-                commit = self._server.commit(session, ran)
+                commit = self._commit(session, ran, fate)
             except (LockedError, SessionLostError, TakenError):
                 continue
             finally:
                 wanted.update(session.wanted)
                 self._server.close(session)
-            if fate is Fate.LOST_AFTER and ran.written:
+            if commit is None or (fate is Fate.LOST_AFTER and ran.written):
+                # The node doesn't know which of the two it is.
                 await self._settle(ran)
+            if commit is None:
+                continue
             if self.is_dead:
                 raise StoreUnavailableError("the node is gone")
             if tell is not None:
                 tell(commit)
             return ran.result, commit
         raise StoreUnavailableError(f"a change failed {_TRIES} times: try again")
+
+    def _commit(self, session: Session, ran: Ran[T], fate: Fate) -> Commit | None:
+        """None if the connection was lost, and with it what was to be committed.
+
+        Raises StoreUnavailableError where there was nothing to commit, and TakenError.
+        """
+        if fate is Fate.LOST_BEFORE:
+            self._server.close(session)
+        try:
+            self._reach()
+            return self._server.commit(session, ran)
+        except (SessionLostError, StoreUnavailableError):
+            if not ran.written:
+                raise
+            return None
 
     def _look_at_error(self, task: "asyncio.Task[Any]") -> None:
         """Its caller may be gone: then no one else would. A refusal is none, and the rest is a defect."""
@@ -206,17 +227,17 @@ class SimulatedStore:
             self._failed(error)
 
     async def _settle(self, ran: Ran[T]) -> None:
-        """Ask the server what became of the commit. Raises UnknownOutcomeError."""
-        left = _SETTLING
+        """Ask until the server says what became of the commit. Raises UnknownOutcomeError."""
+        left = self._settling
         while True:
             try:
                 await self._conditions.round_trip()
                 self._reach()
             except StoreUnavailableError:
-                left -= 0.25
+                left -= _PAUSE
                 if left <= 0 or self.is_dead:
                     raise UnknownOutcomeError from None
-                await asyncio.sleep(0.25)
+                await asyncio.sleep(_PAUSE)
                 continue
             if self._server.timeline != ran.timeline:
                 # Numbers of transactions are given out again: this may be another one's.
