@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,12 +25,39 @@ MEASURES_REAL_TIME = {
     "feed/remote.py": "how long the writer takes to answer",
     "metadata/server.py": "deadlines of connections, unless it is given a clock",
     "runtime/admission.py": "hands the event loop's time to those who need it",
+    "runtime/assembly.py": "when an event's id was made",
     "runtime/listeners/acceptor.py": "how often the log may say that a listener is full",
     "runtime/listeners/conversation.py": "how long a client takes to send a request",
     "scenarios/scenario_observer.py": "how long a handler takes",
     "storage/postgres/commits/outcome.py": "how long an outcome may stay unknown",
     "storage/postgres/commits/session.py": "how soon a failed connection is tried again",
     "storage/sqlite/group_commit.py": "how long one commit may gather transactions",
+}
+# Which modules of the core, the service and the agent wait in real time, and what for.
+WAITS_IN_REAL_TIME = {
+    "agent/assembly.py": "when the VM's name is asked for again",
+    "agent/event_loop.py": "when a document that was not to be had is asked for again",
+    "agent/event_worker.py": "as long as its plan says, which is given the time",
+    "agent/hooks/haproxy.py": "how often sessions are counted, and how long HAProxy may take",
+    "agent/hooks/kubernetes.py": "how often pods are looked at",
+    "agent/hooks/postgresql.py": "how often a cluster is looked at",
+    "agent/hooks/retries.py": "how long a hook and a check may take, and when it tries again",
+    "agent/hooks/run.py": "how long a hook may take",
+    "agent/readiness/heartbeat.py": "how often readiness is told and read",
+    "agent/readiness/kubernetes.py": "how long a cluster may take to answer",
+    "agent/readiness/server.py": "how long the server may take to answer",
+    "agent/status/listener.py": "how long a client takes to send a request",
+    "service/history/keeper.py": "how often rows are chained and removed; their age is by the clock",
+}
+# Who answers with a status of failure that is no error's, and what with.
+OWN_STATUSES = {
+    "console/pages/actions.py": "no page of this name",
+    "console/pages/suggestions.py": "the same",
+    "control/arm/requests.py": "a content type, which no other edge is strict about",
+    "control/arm/routes.py": "another method than the path has",
+    "control/arm/tokens.py": "a form that OAuth refuses, in its own words",
+    "control/v1/openapi.py": "describes the answers",
+    "control/v1/server.py": "the health of a server, which is no refusal",
 }
 # Who names stores, drivers or publishers without being the runtime, and what for.
 NAMES_ADAPTERS = {
@@ -275,7 +303,7 @@ def test_only_storage_speaks_to_a_database() -> None:
     assert speakers <= {"storage"}
 
 
-def test_the_runtime_chooses_adapters_and_those_who_need_one_without_it_are_listed() -> None:
+def test_the_runtime_puts_adapters_together_and_those_who_need_one_without_it_are_listed() -> None:
     """Errors of storage are no adapter: every command may tell them."""
     adapters = ("storage", "actuators", "publishing")
     naming = {
@@ -334,7 +362,8 @@ def test_there_is_one_way_in_for_every_change() -> None:
 
 
 def test_no_module_has_a_clock_of_its_own() -> None:
-    own = r"\b\w*loop(\(\))?\.time\b|\btime\.(time|monotonic|perf_counter|clock_gettime)\b"
+    clocks = r"\btime\.(time|monotonic|perf_counter|clock_gettime)(_ns)?\b"
+    own = rf"\b\w*loop(\(\))?\.time\b|{clocks}"
     readers = {
         str(module.relative_to(SRC))
         for module in modules("src")
@@ -353,6 +382,20 @@ def test_the_service_is_given_its_clocks() -> None:
     }
 
     assert names == set()
+
+
+def test_core_service_and_agent_wait_in_real_time_only_where_they_say() -> None:
+    waiting = (
+        r"\basyncio\.(sleep|timeout|timeout_at|wait_for)\b|\.call_(later|at)\("
+        r"|\basyncio\.wait\([^)]*timeout=|from asyncio import"
+    )
+    waiters = {
+        str(module.relative_to(SRC))
+        for module in modules(*(f"src/forewarned/{part}" for part in ("core", "service", "agent")))
+        if re.search(waiting, module.read_text())
+    }
+
+    assert waiters == WAITS_IN_REAL_TIME.keys()
 
 
 def test_importing_a_module_does_nothing() -> None:
@@ -436,6 +479,29 @@ def test_categories_of_refusals_become_statuses_in_errors_modules_alone() -> Non
     }
 
     assert {path for path in knowing if not path.endswith("/errors.py")} == set()
+
+
+def test_statuses_of_failure_are_named_in_errors_modules_and_where_they_are_no_errors() -> None:
+    """So whoever catches an error does not decide what it means to HTTP."""
+    edges = modules(*(f"src/forewarned/{edge}" for edge in ("control", "console", "metadata")))
+    naming = {
+        str(module.relative_to(SRC))
+        for module in edges
+        if module.name != "errors.py"
+        for node in ast.walk(parsed(module))
+        if _is_failure(node)
+    }
+
+    assert naming == OWN_STATUSES.keys()
+
+
+def _is_failure(node: ast.AST) -> bool:
+    """Whether it is `HTTPStatus.NOT_FOUND` or the like, or its number as an argument."""
+    if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
+        is_number = isinstance(node.value.value, int) and node.value.value >= 400
+        return is_number and node.arg in {"status", "status_code"}
+    is_named = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "HTTPStatus"
+    return is_named and HTTPStatus[node.attr] >= HTTPStatus.BAD_REQUEST
 
 
 def test_the_service_reads_declared_documents_in_one_package() -> None:
