@@ -4,7 +4,8 @@ on standard output. `apprise` starts it.
 Where it may connect to is checked by an audit hook, which sees the address that a socket is given:
 no plugin gets around that, and what a name resolves to a moment later does not matter (S1). The
 same hook lets it open nothing but Python's own files: there are plugins that send a file whose name
-is in the URL.
+is in the URL. What a URL asks for is judged by what Apprise has made of it: nobody else reads URLs
+as it does.
 """
 
 import json
@@ -12,22 +13,26 @@ import logging
 import mimetypes
 import os
 import sys
-from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from typing_extensions import override
 
 from forewarned.targets.addresses import Reach, refusal
 from forewarned.targets.urls import hidden_whole
 
+if TYPE_CHECKING:
+    import apprise
+
 _CONNECTING: Final = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _STARTING: Final = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork"}
 )
 _LOGGING: Final = frozenset({"syslog.openlog", "syslog.syslog"})
-_FILES: Final = frozenset({"template", "keyfile", "subfile", "pgpkey"})
+_FILES: Final = frozenset({"template", "keyfile", "subfile", "pgpkey", "pgppub", "pgpprv"})
 """What plugins call files in a URL. Some have ids of templates, which have no slash."""
-_TRUE: Final = frozenset({"yes", "true", "1", "on"})
+_UNUSABLE: Final = "Apprise can't use this URL: see its list of services for what it must look like"
 
 
 class _Fence:
@@ -104,15 +109,14 @@ def main(order: dict[str, Any]) -> str:
     )
     service = apprise.Apprise(asset=asset)
     fence = None
-    if order["reach"] is not None:
-        if _names_file(order["url"]):
-            return "its URL names a file on this machine, which is not allowed: omit the file"
-        if _trusts_anyone(order["url"]):
-            return "its URL turns off certificate checks, which is not allowed: omit verify"
+    if order["reach"] is None:
+        why_not = "" if service.add(order["url"]) else _UNUSABLE
+    else:
         fence = _Fence(Reach(order["reach"]))
         sys.addaudithook(fence.hook)
-    if not service.add(order["url"]) and not (fence and fence.refused):
-        return "Apprise can't use this URL: see its list of services for what it must look like"
+        why_not = _why_not_added(service, order["url"])
+    if why_not and not (fence and fence.refused):
+        return why_not
     if order["mode"] == "check":
         return ""
     # As text: whatever an event says is then no link and no mention in a chat (S15).
@@ -124,15 +128,39 @@ def main(order: dict[str, Any]) -> str:
     return "" if sent else hidden_whole(order["url"], lines.last or "it did not accept the message")
 
 
-def _names_file(url: str) -> bool:
-    """Whether it is there must not be found out either."""
-    given = parse_qsl(urlsplit(url).query)
-    return any(key.lower() in _FILES and "/" in value for key, value in given)
+def _why_not_added(service: "apprise.Apprise", url: str) -> str:
+    """Add it as the only service, if it asks for nothing that a server may not do."""
+    import apprise  # noqa: PLC0415  # as above
+    from apprise.plugins import url_to_dict  # noqa: PLC0415
+    from apprise.utils.parse import parse_urls  # noqa: PLC0415
+
+    urls = parse_urls(url)  # type: ignore[no-untyped-call]  # Apprise has types in parts only
+    if len(urls) > 1:
+        return "it has several URLs: add a subscription for each of them"
+    made = url_to_dict(urls[0]) if urls else None  # type: ignore[no-untyped-call]  # as above
+    if made is None:
+        return _UNUSABLE
+    if _names_file(made.get("qsd", {})):
+        return "its URL names a file on this machine, which is not allowed: omit the file"
+    plugin = apprise.Apprise.instantiate(made, asset=service.asset)
+    if plugin is None:
+        return _UNUSABLE
+    if not plugin.verify_certificate:
+        return "its URL turns off certificate checks, which is not allowed: omit verify"
+    service.add(plugin)
+    return ""
 
 
-def _trusts_anyone(url: str) -> bool:
-    given = parse_qsl(urlsplit(url).query, keep_blank_values=True)
-    return any(key.lower() == "verify" and value.lower() not in _TRUE for key, value in given)
+def _names_file(options: Mapping[str, str]) -> bool:
+    """Before a plugin has them: whether the file is there must not be found out either."""
+    return any("/" in _unquoted(options.get(name, "")) for name in _FILES)
+
+
+def _unquoted(text: str) -> str:
+    """Plugins unquote some options twice."""
+    while (once := unquote(text)) != text:
+        text = once
+    return text
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The Apprise target: real notifications to a receiver on loopback, by Apprise's own `json://`."""
 
+import json
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from forewarned.service.subscriptions.model import PublishedStatus
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome
 from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName
 from forewarned.targets.addresses import Reach
+from forewarned.targets.programs import last_line, run_program
 from tests.builders import an_event
 from tests.publishing.receiver import NEVER, Reply, receiving
 from tests.service.subscriptions.messages import a_message, a_subscription
@@ -24,6 +26,7 @@ EVENT = an_event(
     description="Neustart\nwegen Wartung",
     duration=timedelta(seconds=9),
 )
+WORKFLOW = f"workflows://127.0.0.1:9/{'a' * 32}/{'b' * 43}"
 
 
 async def deliver(
@@ -95,41 +98,80 @@ async def test_where_it_may_go_is_limited_for_apprise_too() -> None:
 
 
 @pytest.mark.parametrize("content", ["a secret", '{"type": "message", "attachments": [{}]}', None])
+@pytest.mark.parametrize(
+    "rest", ["?template={}", "?a=1;template={}", "#?template={}", "?%20Template={}"]
+)
 async def test_a_url_can_t_name_a_file_of_the_server_or_find_out_whether_it_is_there(
-    tmp_path: Path, content: str | None
+    tmp_path: Path, rest: str, content: str | None
 ) -> None:
-    """Some of Apprise's plugins would send it."""
+    """Some of Apprise's plugins would send it. They unquote what they are given once more."""
     file = tmp_path / "file"
     if content is not None:
         file.write_text(content)
-    workflow = f"workflows://127.0.0.1:9/{'a' * 32}/{'b' * 43}/?template={file}"
+    names = str(file), quote(quote(str(file), safe=""), safe="")
 
-    outcome = await deliver(workflow)
+    outcomes = [await deliver(f"{WORKFLOW}/{rest.format(name)}") for name in names]
 
-    assert outcome == Later(
-        reason="workflows://…: its URL names a file on this machine, which is not allowed: omit the file"
+    why = "its URL names a file on this machine, which is not allowed: omit the file"
+    assert outcomes == [Later(reason=f"workflows://…: {why}")] * 2
+
+
+@pytest.mark.parametrize("option", ["pgppub", "pgpprv"])
+async def test_the_keys_of_mails_can_t_be_files_of_the_server(option: str) -> None:
+    outcome = await deliver(f"mailto://me:hidden@127.0.0.1:9/?{option}=/etc/hostname")
+
+    assert isinstance(outcome, Later)
+    assert outcome.reason.endswith(
+        "names a file on this machine, which is not allowed: omit the file"
     )
 
 
-@pytest.mark.parametrize("query", ["verify=no", "Verify=False", "verify=0", "verify="])
-async def test_a_url_can_t_turn_off_the_check_of_certificates(query: str) -> None:
-    """S1: what is sent would be sent to anyone."""
-    outcome = await deliver(f"jsons://127.0.0.1:9/?{query}")
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "?verify=no",
+        "?Verify=False",
+        "?verify=0",
+        "?verify=",
+        "?a=1;verify=no",
+        "?%20verify=no",
+        "?verify=yes&verify=no",
+        "#?verify=no",
+    ],
+)
+async def test_a_url_can_t_turn_off_the_check_of_certificates(rest: str) -> None:
+    """S1: what is sent would be sent to anyone. However Apprise can be told to."""
+    outcome = await deliver(f"jsons://127.0.0.1:9/{rest}")
 
     assert outcome == Later(
         reason="jsons://…: its URL turns off certificate checks, which is not allowed: omit verify"
     )
 
 
-async def test_a_file_that_is_named_in_another_way_is_not_opened(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("a secret")
-    name = quote(quote(str(file), safe=""), safe="")
+@pytest.mark.parametrize("between", [" ", ",", ";", " , "])
+async def test_a_url_is_of_one_service(between: str) -> None:
+    """Apprise would notify several, each with options of its own."""
+    async with receiving() as receiver:
+        url = f"json://127.0.0.1:{receiver.port}/"
+        outcome = await deliver(f"{url}{between}{url}?verify=no")
 
-    outcome = await deliver(f"workflows://127.0.0.1:9/{'a' * 32}/{'b' * 43}/?template={name}")
+    assert outcome == Later(
+        reason="json://…: it has several URLs: add a subscription for each of them"
+    )
+    assert receiver.received == []
 
-    assert isinstance(outcome, Later)
-    assert outcome.reason.endswith("could not be read.")
+
+async def test_a_file_without_a_directory_is_not_opened(tmp_path: Path) -> None:
+    """Such a name may be the id of a template, so it is not refused before."""
+    (tmp_path / "file").write_text("a secret")
+    order = {"mode": "notify", "reach": Reach.LOOPBACK, "title": "title", "body": "body"}
+    argv = [sys.executable, "-I", "-m", "forewarned.targets.apprise_process"]
+    stdin = json.dumps({**order, "url": f"{WORKFLOW}/?template=file"}).encode()
+
+    ended = await run_program(argv, stdin=stdin, directory=str(tmp_path))
+
+    assert ended.exit_code == 1
+    assert last_line(ended.stdout).endswith("could not be read.")
 
 
 async def test_this_machine_s_own_log_is_no_place_to_send_to() -> None:
