@@ -15,7 +15,8 @@ from forewarned.clock import wall_clock
 from forewarned.publishing.targets.webhook import WebhookTarget
 from forewarned.security.certificates import ServerCertificate, provide
 from forewarned.service.subscriptions.outcomes import Delivered, Gone, Later, Outcome, Refused
-from forewarned.service.subscriptions.targets import Shape, ShapeName, Webhook
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
+from forewarned.service.subscriptions.targets import Webhook
 from forewarned.targets.addresses import Reach, Resolve
 from forewarned.targets.signatures import new_secret
 from tests.publishing.receiver import NEVER, Received, Reply, receiving
@@ -493,3 +494,48 @@ async def test_a_webhook_that_does_not_confirm_is_sent_nothing_and_asked_again(
     assert sent == 1
     assert later == Delivered()
     assert len(receiver.received) == 3
+
+
+async def test_a_webhook_that_asks_for_time_when_it_is_to_confirm_gets_it() -> None:
+    """And those who waited for its answer don't ask at once again."""
+    reply = Reply(status=429, headers={"Retry-After": "600"}, body=b"slow down")
+    async with receiving(lambda _: reply) as receiver:
+        hook = Webhook(url=receiver.url, secrets=(NEW,))
+        subscription = a_subscription(target=hook, shape=GRID)
+        target = WebhookTarget(subscription, hook, reach=Reach.LOOPBACK)
+        outcomes = await asyncio.gather(
+            *(target.deliver(a_message(number=each), subscription) for each in range(8))
+        )
+
+    assert len(receiver.received) == 1
+    for outcome in outcomes:
+        assert isinstance(outcome, Later)
+        assert outcome.retry_after == timedelta(minutes=10)
+        assert "answered 429 to Event Grid's validation event" in reason(outcome)
+
+
+async def test_a_webhook_may_be_gone_when_it_is_to_confirm() -> None:
+    async with receiving(lambda _: Reply(status=410, body=b"moved away")) as receiver:
+        outcome = await deliver(receiver.url, shape=GRID)
+
+    assert isinstance(outcome, Gone)
+    assert "answered 410 to Event Grid's validation event" in reason(outcome)
+    assert outcome.reason.endswith("moved away")
+
+
+async def test_a_webhook_that_was_not_reached_is_asked_by_the_next() -> None:
+    replies = [Reply(resets=True)]
+
+    def answer(received: Received) -> Reply:
+        return replies.pop(0) if replies else confirming(received)
+
+    async with receiving(answer) as receiver:
+        hook = Webhook(url=receiver.url, secrets=(NEW,))
+        subscription = a_subscription(target=hook, shape=GRID)
+        target = WebhookTarget(subscription, hook, reach=Reach.LOOPBACK)
+        first, second = await asyncio.gather(
+            *(target.deliver(a_message(number=each), subscription) for each in range(2))
+        )
+
+    assert isinstance(first, Later)
+    assert second == Delivered()

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import NamedTuple
 
 from forewarned.publishing.shapes import event_grid
 from forewarned.publishing.shapes.rendering import Rendered
@@ -17,25 +18,47 @@ from forewarned.targets.errors import TargetError
 from forewarned.targets.http import Answer
 
 
+class Unconfirmed(NamedTuple):
+    """What came instead of a confirmation."""
+
+    answer: Answer
+    why: str
+    """For people."""
+
+
 class Handshake:
     def __init__(self, subscription: str) -> None:
         self._subscription = subscription
         self._is_done = False
+        self._failure: Unconfirmed | None = None
+        self._answers = 0
         self._one_at_a_time = asyncio.Lock()
 
     async def failure(
         self, send: Callable[[Rendered], Awaitable[Answer]], *, at: datetime
-    ) -> str | None:
-        """Ask, unless it has agreed before. Why it has not, for people; None if it has."""
+    ) -> Unconfirmed | None:
+        """Ask, unless it has agreed before; None if it has.
+
+        Who waits while another asks gets that answer: it may say that no one is to ask for a while.
+        """
+        before = self._answers
         async with self._one_at_a_time:
             if self._is_done:
                 return None
-            code = secrets.token_hex(16)
-            headers, body = event_grid.validation(code, subscription=self._subscription, at=at)
-            answer = await send(Rendered(headers=headers, body=body))
-            why = _why_not(answer, code)
-            self._is_done = why is None
-            return why
+            if self._answers == before:
+                self._failure = await self._ask(send, at=at)
+                self._is_done = self._failure is None
+                self._answers += 1
+            return self._failure
+
+    async def _ask(
+        self, send: Callable[[Rendered], Awaitable[Answer]], *, at: datetime
+    ) -> Unconfirmed | None:
+        code = secrets.token_hex(16)
+        headers, body = event_grid.validation(code, subscription=self._subscription, at=at)
+        answer = await send(Rendered(headers=headers, body=body))
+        why = _why_not(answer, code)
+        return None if why is None else Unconfirmed(answer, why)
 
 
 def _why_not(answer: Answer, code: str) -> str | None:

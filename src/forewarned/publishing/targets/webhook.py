@@ -18,11 +18,12 @@ from forewarned import __version__
 from forewarned.clock import wall_clock
 from forewarned.config.durations import format_duration
 from forewarned.publishing.shapes.rendering import Rendered, Rendering
-from forewarned.publishing.targets.handshake import Handshake
+from forewarned.publishing.targets.handshake import Handshake, Unconfirmed
 from forewarned.service.subscriptions.errors import BadTemplateError
 from forewarned.service.subscriptions.model import Message, Subscription
 from forewarned.service.subscriptions.outcomes import Delivered, Gone, Later, Outcome, Refused
-from forewarned.service.subscriptions.targets import ShapeName, Webhook
+from forewarned.service.subscriptions.shapes import ShapeName
+from forewarned.service.subscriptions.targets import Webhook
 from forewarned.targets.addresses import Reach, Resolve, permitted
 from forewarned.targets.errors import TargetError
 from forewarned.targets.http import Answer, Request, secret, send_to, trusted
@@ -86,7 +87,7 @@ class WebhookTarget:
                 partial(self._send, f"{message.id}-validation"), at=self._now()
             )
             if failure is not None:
-                return Later(reason=f"{self._where} {failure}")
+                return _outcome_of_failure(failure, where=self._where, now=self._now())
         answer = await self._send(message.id, rendered)
         return outcome_of(answer, where=self._where, now=self._now())
 
@@ -151,6 +152,15 @@ def outcome_of(answer: Answer, *, where: str, now: datetime) -> Outcome:
     if status == HTTPStatus.GONE:
         return Gone(reason=told)
     return Refused(reason=told)
+
+
+def _outcome_of_failure(failure: Unconfirmed, *, where: str, now: datetime) -> Outcome:
+    """A webhook may ask for time, or be gone. Whatever else it says, it may confirm later."""
+    outcome = outcome_of(failure.answer, where=where, now=now)
+    told = f"{where} {failure.why}"
+    return (
+        replace(outcome, reason=told) if isinstance(outcome, Later | Gone) else Later(reason=told)
+    )
 
 
 def _retry_after(answer: Answer, now: datetime) -> timedelta | None:
