@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from forewarned.console.actions import Caused
+from forewarned.console.errors import FORM_REFUSED
 from forewarned.console.forms import FieldError, Form, read_form
 from forewarned.console.preview import Preview, preview_of
 from forewarned.console.rendering import Pages, visitor
@@ -102,7 +103,7 @@ class Visit(NamedTuple):
         **shown: Any,  # whatever the template names
     ) -> Response:
         """`errors` are by field of the page's form. With any, the page says what was refused."""
-        status = HTTPStatus.BAD_REQUEST if errors or is_refused else HTTPStatus.OK
+        status = FORM_REFUSED if errors or is_refused else HTTPStatus.OK
         return self.pages.page(self.request, template, status=status, errors=errors or {}, **shown)
 
     def preview(self, caused: Caused, *, given: object = ()) -> Preview:

@@ -10,9 +10,13 @@ from starlette.responses import Response
 from starlette.types import ExceptionHandler
 
 from forewarned.console.rendering import Pages
-from forewarned.control.http.errors import HANDLED, Failure, failure
+from forewarned.control.http.errors import HANDLED, STATUS, Failure, failure
+from forewarned.core.errors import Category
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 
+FORM_REFUSED: Final = STATUS[Category.INVALID]
+"""Of a page that is shown again with what was typed and why it was refused, whatever the refusal:
+to a browser 404 would say that the page is not there, and 401 that the session is over."""
 _NOTHING_CHANGED: Final = "; nothing has changed. Try again in a moment"
 
 

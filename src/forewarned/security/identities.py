@@ -89,6 +89,8 @@ class BadTokenError(Exception):
 class TokensUnavailableError(Exception):
     """Tokens can't be issued or checked, because there is no key."""
 
+    category: ClassVar[Category] = Category.UNAVAILABLE
+
 
 # --- callers that are not admitted ---------------------------------------------------------------
 

@@ -13,7 +13,12 @@ from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import read
 from forewarned.control.http import errors as control
 from forewarned.core.errors import NotSpotError, RefusalError, UnknownResourceError
-from forewarned.security.identities import AccessError, Role, RoleTooLowError
+from forewarned.security.identities import (
+    AccessError,
+    Role,
+    RoleTooLowError,
+    TokensUnavailableError,
+)
 from tests.control.arm.asking import Asking, asking, refusal
 from tests.control.error_types import errors_of
 
@@ -52,6 +57,7 @@ async def arm() -> AsyncIterator[Asking]:
         (errors.resource_not_found("/a/b"), 404, "ResourceNotFound", "'/a/b' was not found"),
         (errors.invalid_parameter("sku", "none."), 400, "InvalidParameter", "none."),
         (errors.conflict("Conflict", "busy"), 409, "Conflict", "busy"),
+        (TokensUnavailableError("no key"), 503, "ServiceUnavailable", "no key"),
         (
             RoleTooLowError("ada", needs=Role.ADMIN, has=Role.READER),
             403,

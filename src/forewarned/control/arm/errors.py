@@ -131,7 +131,7 @@ def answer(error: Exception, *, request_id: str) -> ArmAnswer:
             return _error(_meaning(error), found.message, error.path)
         case RefusalError() | RequestError() | identities.AccessError():
             return _error(_meaning(error), found.message, headers=found.headers)
-        case StoreUnavailableError():
+        case StoreUnavailableError() | identities.TokensUnavailableError():
             meaning = found.status, _CODES[error.category]
             return _error(meaning, found.message, headers=found.headers)
         case ClientDisconnect():

@@ -13,6 +13,7 @@ from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Content, Operation, open_read
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import SignInError
+from forewarned.control.http.errors import failure
 from forewarned.security.identities import ISSUER, IssuedToken, TokensUnavailableError
 
 _ALL_OF_IT: Final = "/.default"
@@ -68,9 +69,9 @@ async def sign_in(services: ArmServices, asked: Asked) -> ArmAnswer:
             client_id, secret, audience=audience, address=asked.by.address
         )
     except SignInError as error:
-        return _refused("invalid_client", str(error), HTTPStatus.UNAUTHORIZED)
+        return _refused("invalid_client", str(error), failure(error).status)
     except TokensUnavailableError as error:
-        return _refused("server_error", str(error), HTTPStatus.SERVICE_UNAVAILABLE)
+        return _refused("server_error", str(error), failure(error).status)
     return ok(_issued(token, audience))
 
 

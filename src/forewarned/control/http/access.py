@@ -15,6 +15,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from forewarned.clock import wall_clock
+from forewarned.control.http.errors import RequestError
+from forewarned.core.errors import Category
 from forewarned.core.model import Actor
 from forewarned.security.identities import (
     AccessError,
@@ -44,8 +46,10 @@ _MOST_ADDRESSES: Final = 256
 _BETWEEN_RECORDS: Final = 1.0
 
 
-class SignInError(Exception):
+class SignInError(RequestError):
     """No service principal has this client id and secret."""
+
+    category = Category.UNAUTHENTICATED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ def failure(error: Exception) -> Failure:
     match error:
         case identities.AccessError():
             return Failure(STATUS[error.category], str(error), _challenge(error))
-        case RefusalError() | RequestError():
+        case RefusalError() | RequestError() | identities.TokensUnavailableError():
             return Failure(STATUS[error.category], str(error), {})
         case StoreUnavailableError():
             message = str(error) or "the store is unavailable; nothing has changed"
