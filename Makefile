@@ -65,7 +65,7 @@ TWO_JOBS := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--o
 DISTRIBUTED := --processes 0
 PYTEST := $(BIN)/pytest $(DISTRIBUTED)
 # What `test-core` and `lint` have run already.
-CHECKED := --ignore=tests/core --ignore=tests/test_constraints.py --ignore=tests/test_tree.py
+CHECKED := --ignore=tests/core --ignore=tests/test_constraints.py --ignore=tests/test_tree.py --ignore=tests/test_real_time.py
 # What `test-packages` runs: it builds, downloads and installs for minutes.
 ELSEWHERE := --ignore=tests/artefacts
 
@@ -113,7 +113,7 @@ lint: .venv/.dev
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/lint-imports
-	$(BIN)/pytest --quiet tests/test_constraints.py tests/test_tree.py
+	$(BIN)/pytest --quiet tests/test_constraints.py tests/test_tree.py tests/test_real_time.py
 
 # What users run on systems that our tests don't.
 ELSEWHERE_TOO := $(addprefix src/forewarned/,client agent testing cli/agent)

@@ -1,7 +1,6 @@
 """Rules of the tree that no linter knows."""
 
 import ast
-import functools
 import re
 import subprocess
 from collections import Counter
@@ -9,46 +8,14 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SRC = ROOT / "src" / "forewarned"
+from tests.source_tree import ROOT, SRC, imports, modules, parsed
+
 LONGEST_MODULE = 500
 MOST_MODULES = 15
 ENDINGS = re.compile(r"(ations?|ions?|ings?|[eo]rs?|ed|es|s|e|y)$")
 MUTATING = {"add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "update"}
 OPENING = {"bind", "connect", "create_server", "create_task", "listen", "mkdir", "open", "Popen"}
 OPENING |= {"read_bytes", "read_text", "run", "socket", "start", "unlink", "write_text"}
-# Who may measure real time without being given a clock, and what for.
-MEASURES_REAL_TIME = {
-    "clock.py": "it is the clock",
-    "client/_clock.py": "it is the SDK's clock",
-    "control/v1/event_waits.py": "how long a client waits for an event",
-    "feed/remote.py": "how long the writer takes to answer",
-    "metadata/server.py": "deadlines of connections, unless it is given a clock",
-    "runtime/admission.py": "hands the event loop's time to those who need it",
-    "runtime/assembly.py": "when an event's id was made",
-    "runtime/listeners/acceptor.py": "how often the log may say that a listener is full",
-    "runtime/listeners/conversation.py": "how long a client takes to send a request",
-    "scenarios/scenario_observer.py": "how long a handler takes",
-    "storage/postgres/commits/outcome.py": "how long an outcome may stay unknown",
-    "storage/postgres/commits/session.py": "how soon a failed connection is tried again",
-    "storage/sqlite/group_commit.py": "how long one commit may gather transactions",
-}
-# Which modules of the core, the service and the agent wait in real time, and what for.
-WAITS_IN_REAL_TIME = {
-    "agent/assembly.py": "when the VM's name is asked for again",
-    "agent/event_loop.py": "when a document that was not to be had is asked for again",
-    "agent/event_worker.py": "as long as its plan says, which is given the time",
-    "agent/hooks/haproxy.py": "how often sessions are counted, and how long HAProxy may take",
-    "agent/hooks/kubernetes.py": "how often pods are looked at",
-    "agent/hooks/postgresql.py": "how often a cluster is looked at",
-    "agent/hooks/retries.py": "how long a hook and a check may take, and when it tries again",
-    "agent/hooks/run.py": "how long a hook may take",
-    "agent/readiness/heartbeat.py": "how often readiness is told and read",
-    "agent/readiness/kubernetes.py": "how long a cluster may take to answer",
-    "agent/readiness/server.py": "how long the server may take to answer",
-    "agent/status/listener.py": "how long a client takes to send a request",
-    "service/history/keeper.py": "how often rows are chained and removed; their age is by the clock",
-}
 # Who answers with a status of failure that is no error's, and what with.
 OWN_STATUSES = {
     "console/pages/actions.py": "no page of this name",
@@ -124,25 +91,6 @@ PURE_STDLIB = {
     "types",
     "typing",
 }
-
-
-def modules(*folders: str) -> Iterator[Path]:
-    for folder in folders:
-        yield from sorted((ROOT / folder).rglob("*.py"))
-
-
-@functools.cache  # most rules look at every module
-def parsed(module: Path) -> ast.Module:
-    return ast.parse(module.read_text())
-
-
-def imports(module: Path) -> Iterator[str]:
-    """Absolute names of what a module imports, wherever in it the import stands."""
-    for node in ast.walk(parsed(module)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module
 
 
 def _texts() -> Iterator[Path]:
@@ -361,43 +309,6 @@ def test_there_is_one_way_in_for_every_change() -> None:
     assert changing == {"service/engine.py", "service/events/preview.py"}
 
 
-def test_no_module_has_a_clock_of_its_own() -> None:
-    clocks = r"\btime\.(time|monotonic|perf_counter|clock_gettime)(_ns)?\b"
-    own = rf"\b\w*loop(\(\))?\.time\b|{clocks}"
-    readers = {
-        str(module.relative_to(SRC))
-        for module in modules("src")
-        if re.search(own, module.read_text())
-    }
-
-    assert readers == MEASURES_REAL_TIME.keys()
-
-
-def test_the_service_is_given_its_clocks() -> None:
-    names = {
-        (module.name, name)
-        for module in modules("src/forewarned/core", "src/forewarned/service")
-        for name in imports(module)
-        if name in {"forewarned.clock", "time"}
-    }
-
-    assert names == set()
-
-
-def test_core_service_and_agent_wait_in_real_time_only_where_they_say() -> None:
-    waiting = (
-        r"\basyncio\.(sleep|timeout|timeout_at|wait_for)\b|\.call_(later|at)\("
-        r"|\basyncio\.wait\([^)]*timeout=|from asyncio import"
-    )
-    waiters = {
-        str(module.relative_to(SRC))
-        for module in modules(*(f"src/forewarned/{part}" for part in ("core", "service", "agent")))
-        if re.search(waiting, module.read_text())
-    }
-
-    assert waiters == WAITS_IN_REAL_TIME.keys()
-
-
 def test_importing_a_module_does_nothing() -> None:
     """Definitions and imports apart. A click group may be given its commands."""
     effects = [
@@ -498,10 +409,11 @@ def test_statuses_of_failure_are_named_in_errors_modules_and_where_they_are_no_e
 def _is_failure(node: ast.AST) -> bool:
     """Whether it is `HTTPStatus.NOT_FOUND` or the like, or its number as an argument."""
     if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
-        is_number = isinstance(node.value.value, int) and node.value.value >= 400
-        return is_number and node.arg in {"status", "status_code"}
-    is_named = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "HTTPStatus"
-    return is_named and HTTPStatus[node.attr] >= HTTPStatus.BAD_REQUEST
+        number = node.value.value if node.arg in {"status", "status_code"} else None
+        return isinstance(number, int) and number >= HTTPStatus.BAD_REQUEST
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "HTTPStatus":
+        return HTTPStatus[node.attr] >= HTTPStatus.BAD_REQUEST
+    return False
 
 
 def test_the_service_reads_declared_documents_in_one_package() -> None:
@@ -539,15 +451,3 @@ def test_only_settings_read_the_environment() -> None:
         "client/_endpoint/discovery.py",
         "scenarios/isolation/keeper.py",
     }
-
-
-def test_only_the_assembly_of_the_agent_reads_a_clock() -> None:
-    """Time comes to the rest of it as an argument."""
-    agent = {
-        str(module.relative_to(SRC))
-        for module in modules("src/forewarned/agent")
-        if "forewarned.clock" in set(imports(module))
-        or re.search(r"loop(\(\))?\.time\(", module.read_text())
-    }
-
-    assert agent == {"agent/assembly.py"}
