@@ -70,13 +70,11 @@ async def run_program(
     variables: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     directory: str = "/",
-    inherited: Sequence[int] = (),
     longest_output: int = _LONGEST_OUTPUT,
 ) -> ProgramResult:
     """Raises TargetError where it can't even be started.
 
-    `inherited` are descriptors that it gets, and holds open for as long as it runs. Of what it
-    writes to its standard output the last `longest_output` bytes are kept.
+    Of what it writes to its standard output the last `longest_output` bytes are kept.
     """
     program = _found(argv[0], directory)
     if program is None:
@@ -95,7 +93,6 @@ async def run_program(
                 stderr=stderr.write_end,
                 env=environment(variables),
                 cwd=directory,
-                pass_fds=inherited,
                 start_new_session=True,
             )
         )

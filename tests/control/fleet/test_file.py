@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarned.config.toml import TomlFile
 from forewarned.control.fleet import wire
-from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet, parse_fleet
+from forewarned.control.fleet.file import (
+    FleetFileError,
+    demo_fleet,
+    load_fleet,
+    parse_fleet,
+    plan_of,
+)
 from forewarned.core.model import EvictionPolicy, Policy, Priority, Publishing, ScopeKind
 from forewarned.service.fleet.declaration import (
     AvailabilitySet,
@@ -35,6 +42,10 @@ def parse(text: str) -> FleetPlan:
     return parse_fleet(text, source="fleet.toml")
 
 
+def toml(text: str) -> TomlFile:
+    return TomlFile.parse(text, source="fleet.toml", error=FleetFileError)
+
+
 def problems(text: str) -> list[str]:
     with pytest.raises(FleetFileError) as refused:
         parse(text)
@@ -50,7 +61,7 @@ def test_a_plan_that_is_known_is_not_looked_through_again() -> None:
         name = "web"
     """
 
-    plan = parse_fleet(text, source="fleet.toml", is_known=lambda _: True)
+    plan = plan_of(toml(text), is_known=lambda _: True)
 
     assert [vm.name for vm in plan.vms] == ["web", "web"]
     assert len(problems(text)) == 1
@@ -58,7 +69,7 @@ def test_a_plan_that_is_known_is_not_looked_through_again() -> None:
 
 def test_what_cannot_be_read_is_no_plan_to_be_known() -> None:
     with pytest.raises(FleetFileError):
-        parse_fleet("[[vms]]\nname = 1", source="fleet.toml", is_known=lambda _: True)
+        plan_of(toml("[[vms]]\nname = 1"), is_known=lambda _: True)
 
 
 # --- what a file says ----------------------------------------------------------------------------

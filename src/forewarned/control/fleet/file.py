@@ -14,9 +14,9 @@ class FleetFileError(MistakesError):
     pass
 
 
-def load_fleet(path: Path, *, is_known: IsKnown = lambda _: False) -> FleetPlan:
-    """`is_known` is as for `parse`. Raises FleetFileError."""
-    return plan_of(TomlFile.load(path, error=FleetFileError), is_known)
+def load_fleet(path: Path) -> FleetPlan:
+    """Raises FleetFileError."""
+    return plan_of(TomlFile.load(path, error=FleetFileError))
 
 
 def demo_fleet() -> FleetPlan:
@@ -25,13 +25,13 @@ def demo_fleet() -> FleetPlan:
     return parse_fleet(text, source="demo.toml")
 
 
-def parse_fleet(text: str, *, source: str, is_known: IsKnown = lambda _: False) -> FleetPlan:
+def parse_fleet(text: str, *, source: str) -> FleetPlan:
     """`source` is what errors call the file. Raises FleetFileError."""
-    return plan_of(TomlFile.parse(text, source=source, error=FleetFileError), is_known)
+    return plan_of(TomlFile.parse(text, source=source, error=FleetFileError))
 
 
-def plan_of(file: TomlFile, is_known: IsKnown) -> FleetPlan:
-    """The file's mistakes are raised as its `error`."""
+def plan_of(file: TomlFile, *, is_known: IsKnown = lambda _: False) -> FleetPlan:
+    """`is_known` is as for `parse`. The file's mistakes are raised as its `error`."""
     try:
         return parse(file.tables, is_known=is_known)
     except InvalidFleetError as error:

@@ -117,7 +117,7 @@ def _plan(files: Sequence[TomlFile], is_known: IsKnown) -> FleetPlan | None:
         return None
     if len(fleets) == 1 and _STEPS not in fleets[0].tables:
         # There may be a million VMs, of which nothing has to be remembered.
-        return plan_of(fleets[0], is_known)
+        return plan_of(fleets[0], is_known=is_known)
     joined = _Joined(fleets)
     try:
         return parse(joined.tables, is_known=is_known)

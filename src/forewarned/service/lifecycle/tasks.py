@@ -21,6 +21,7 @@ from forewarned.service.ports import Transaction
 
 _LEAVES_VMS: Final = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
 _STOPS_GUESTS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY})
+"""A restarted VM is back when its guest reads the document again."""
 
 
 class TaskRef(NamedTuple):
@@ -70,10 +71,8 @@ class _Case(NamedTuple):
 
 
 class Tasks:
-    def __init__(self, engine: Engine, *, waits_for_guests: bool = True) -> None:
-        """`waits_for_guests`: a restarted VM is back when its guest reads the document again."""
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waits_for_guests = waits_for_guests
 
     async def claim(self, actuator: str, *, holder: str, limit: int) -> list[Claim]:
         """Asked every second by each actuator, so it mostly only reads."""
@@ -119,7 +118,7 @@ class Tasks:
             change = Change(scope=scope)
             if after.host is not None and event.type in _LEAVES_VMS:
                 change = membership.move(scope, task.vm, after.host, now=tx.now)
-            if self._waits_for_guests and event.type in _STOPS_GUESTS and event.announced:
+            if event.type in _STOPS_GUESTS and event.announced:
                 fact = lifecycle.note(change.scope, CarriedOut, event.id, vm=task.vm, now=tx.now)
                 return change.plus(fact), tasks.returning(task, after=after.text)
             restored = _restored(case._replace(scope=change.scope), away=after.stood_still)

@@ -26,6 +26,7 @@ from forewarned.storage.rows import micros
 _log = logging.getLogger(__name__)
 
 _EVERY: Final = 1.0
+"""Seconds."""
 _PRUNE_EVERY: Final = 10
 """Times that reports are written."""
 _WRITE: Final = """
@@ -59,13 +60,9 @@ class SharedReadiness:
         self,
         readers: ConnectionThreads[Session, PostgresSnapshot],
         side: SideConnection,
-        *,
-        every: float = _EVERY,
     ) -> None:
-        """`every` is in seconds."""
         self._readers = readers
         self._side = side
-        self._every = every
         self._waiting: dict[_Key, ReadinessReport] = {}
         """Those that are not written yet, by whom they are of."""
         self._writing: asyncio.Task[None] | None = None
@@ -145,7 +142,7 @@ class SharedReadiness:
         times = 0
         is_well = True
         while True:
-            await asyncio.sleep(self._every)
+            await asyncio.sleep(_EVERY)
             times += 1
             try:
                 await self.write(prunes=times % _PRUNE_EVERY == 0)
