@@ -17,9 +17,9 @@ from forewarned.publishing.turn import MOST, MOST_REMOVED
 from forewarned.service.ports import Transaction
 from forewarned.service.subscriptions.model import DeliveryState, Filter, Message, Subscription
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.subscriptions import MOST as MOST_SUBSCRIPTIONS
 from forewarned.service.subscriptions.subscriptions import Declared
-from forewarned.service.subscriptions.targets import Shape, ShapeName
 from tests.builders import DAY, HOUR, MINUTE, OPERATOR, SECOND, an_event
 from tests.publishing.stage import NODE, Stage, a_stage, until
 from tests.service.subscriptions.messages import a_message, a_subscription

@@ -20,7 +20,8 @@ from forewarned.service.subscriptions.model import (
     PublishedStatus,
     SubscriptionState,
 )
-from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
+from forewarned.service.subscriptions.targets import Apprise
 from tests.builders import (
     MINUTE,
     NOON,

@@ -37,7 +37,8 @@ from forewarned.service.subscriptions.model import (
     Rest,
     SubscriptionState,
 )
-from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName, Webhook
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
+from forewarned.service.subscriptions.targets import Apprise, Webhook
 from forewarned.storage import SqliteStore
 from forewarned.storage.sqlite.migrate import apply, migrations
 from tests.builders import (

@@ -7,7 +7,8 @@ from forewarned.publishing.ports import MakeTarget, Target
 from forewarned.service.subscriptions import subscriptions
 from forewarned.service.subscriptions.model import Message, Subscription
 from forewarned.service.subscriptions.outcomes import Later, Outcome
-from forewarned.service.subscriptions.targets import Shape, TargetSpec
+from forewarned.service.subscriptions.shapes import Shape
+from forewarned.service.subscriptions.targets import TargetSpec
 
 _MOST: Final = 2 * subscriptions.MOST
 """Targets that are kept, each with the certificates that it trusts."""

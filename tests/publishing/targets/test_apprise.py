@@ -14,7 +14,8 @@ from forewarned.publishing.targets.kinds import make_target
 from forewarned.publishing.targets.webhook import WebhookTarget
 from forewarned.service.subscriptions.model import PublishedStatus
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome
-from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
+from forewarned.service.subscriptions.targets import Apprise
 from forewarned.targets.addresses import Reach
 from forewarned.targets.programs import last_line, run_program
 from tests.builders import an_event

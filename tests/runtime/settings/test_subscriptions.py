@@ -7,8 +7,9 @@ import pytest
 from forewarned.core.model import EventType
 from forewarned.runtime.settings import Resolved, SettingsError, load
 from forewarned.service.subscriptions.model import Filter, PublishedStatus
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.subscriptions import Declared
-from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName, Webhook
+from forewarned.service.subscriptions.targets import Apprise, Webhook
 from forewarned.targets.addresses import Reach
 
 

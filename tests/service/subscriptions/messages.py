@@ -12,7 +12,8 @@ from forewarned.service.subscriptions.model import (
     Subscription,
     SubscriptionState,
 )
-from forewarned.service.subscriptions.targets import Shape, TargetSpec, Webhook
+from forewarned.service.subscriptions.shapes import Shape
+from forewarned.service.subscriptions.targets import TargetSpec, Webhook
 from tests.builders import NOON, an_event
 
 

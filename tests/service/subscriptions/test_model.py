@@ -9,7 +9,7 @@ from forewarned.service.subscriptions.model import (
     Filter,
     PublishedStatus,
 )
-from forewarned.service.subscriptions.targets import Shape, ShapeName
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from tests.builders import NOON, SECOND, A, B, an_event
 from tests.service.subscriptions.messages import a_message, a_subscription
 

@@ -31,8 +31,9 @@ from forewarned.service.subscriptions.model import (
     SubscriptionState,
 )
 from forewarned.service.subscriptions.outcomes import Delivered, Outcome
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.subscriptions import MOST, Declared, Subscriptions
-from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName, Webhook
+from forewarned.service.subscriptions.targets import Apprise, Webhook
 from tests.bases import a_store
 from tests.builders import NOON, OPERATOR
 

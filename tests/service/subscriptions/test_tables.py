@@ -8,13 +8,14 @@ import pytest
 from msgspec import Struct
 
 from forewarned.config.tables import TableReader
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.tables import (
     AnyShapeTable,
     AnyTargetTable,
     ShapeTable,
     shape_of,
 )
-from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName, Webhook
+from forewarned.service.subscriptions.targets import Apprise, Webhook
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 URL = "https://tickets.example/hook?code=hidden"

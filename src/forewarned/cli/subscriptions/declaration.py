@@ -19,7 +19,7 @@ from forewarned.cli.parameters import (
 )
 from forewarned.core.model import EventSource
 from forewarned.service.subscriptions.model import PublishedStatus
-from forewarned.service.subscriptions.targets import ShapeName
+from forewarned.service.subscriptions.shapes import ShapeName
 from forewarned.targets.urls import is_http
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from forewarned.publishing.shapes import cloudevents, event_grid
 from forewarned.service.subscriptions.model import Message, Subscription
-from forewarned.service.subscriptions.targets import ShapeName
+from forewarned.service.subscriptions.shapes import ShapeName
 
 if TYPE_CHECKING:
     from forewarned.service.subscriptions.template import TextTemplate

@@ -10,9 +10,9 @@ from forewarned.core.errors import RefusalError
 from forewarned.core.model import EventSource, EventType
 from forewarned.runtime.settings.subscriptions import TABLE
 from forewarned.service.subscriptions.model import Filter, PublishedStatus
+from forewarned.service.subscriptions.shapes import ShapeName
 from forewarned.service.subscriptions.subscriptions import MOST, Declared, refuse_bad_name
 from forewarned.service.subscriptions.tables import AnyShapeTable, AnyTargetTable, shape_of
-from forewarned.service.subscriptions.targets import ShapeName
 
 
 class FilterTable(Struct, frozen=True, kw_only=True):

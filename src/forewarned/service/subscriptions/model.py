@@ -22,7 +22,8 @@ from forewarned.core.transitions import (
     Transition,
 )
 from forewarned.service.events.api_versions import event_version
-from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
+from forewarned.service.subscriptions.targets import TargetSpec
 
 MOST_PATTERNS: Final = 100
 """Of scopes, or of VMs, in a filter."""

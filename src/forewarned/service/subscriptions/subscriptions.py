@@ -33,7 +33,8 @@ from forewarned.service.subscriptions.model import (
 )
 from forewarned.service.subscriptions.outcomes import Outcome
 from forewarned.service.subscriptions.ports import Messenger
-from forewarned.service.subscriptions.targets import Shape, TargetSpec, Webhook
+from forewarned.service.subscriptions.shapes import Shape
+from forewarned.service.subscriptions.targets import TargetSpec, Webhook
 
 MOST: Final = 100
 """Subscriptions. The publisher reads all of them each time it looks."""

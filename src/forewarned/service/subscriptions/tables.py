@@ -13,13 +13,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from typing_extensions import override
 
-from forewarned.service.subscriptions.targets import (
-    Apprise,
-    Shape,
-    ShapeName,
-    TargetSpec,
-    Webhook,
-)
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
+from forewarned.service.subscriptions.targets import Apprise, TargetSpec, Webhook
 from forewarned.targets.signatures import parse_secret
 from forewarned.targets.urls import check_header, check_url
 
@@ -88,7 +83,7 @@ class WebhookTable(TargetTable, frozen=True, kw_only=True, tag="webhook"):
             raise ValueError(
                 "a webhook needs a secret that its receiver knows, too: make one with"
                 " `(printf whsec_; openssl rand -base64 32) > webhook.secret`, and name that file"
-                ' with secret_file = "webhook.secret"'
+                ' with secret_file = "webhook.secret" (or give the secret itself in secrets)'
             )
 
     @override

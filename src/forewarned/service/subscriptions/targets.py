@@ -1,12 +1,11 @@
-"""Where a subscription's messages go, and what they look like there: values, without any I/O.
+"""Where a subscription's messages go: values, without any I/O.
 
-`publishing` knows how to reach each of these targets, and how to make each of these shapes. A new
-kind of target is a class here, a member of `TargetSpec`, a table in `tables`, and what delivers to
-it there. The store keeps a target as its kind and the JSON of its fields.
+`publishing` knows how to reach each of these targets. A new kind of target is a class here, a
+member of `TargetSpec`, a table in `tables`, and what delivers to it there. The store keeps a target
+as its kind and the JSON of its fields.
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import ClassVar
 
 from forewarned.targets.urls import origin
@@ -51,25 +50,3 @@ class Apprise:
 
 
 TargetSpec = Webhook | Apprise
-
-
-class ShapeName(StrEnum):
-    CLOUDEVENTS = "cloudevents"
-    """One JSON object with the attributes and the data: the structured mode."""
-    CLOUDEVENTS_BINARY = "cloudevents-binary"
-    """The attributes as headers, the data as the body."""
-    EVENT_GRID = "event-grid"
-    """As Azure sends them."""
-    TEMPLATE = "template"
-    """A text of the subscriber's own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    name: ShapeName = ShapeName.CLOUDEVENTS
-    template: str = ""
-    """For `template`: Jinja2."""
-    content_type: str = "text/plain; charset=utf-8"
-    """For `template`: what its result is."""
-    every_scope: bool = False
-    """For `event-grid`: also scopes whose policy does not ask for it, as Azure would."""

@@ -10,8 +10,9 @@ import pytest
 from forewarned.core.model import EventSource, EventType
 from forewarned.security.identities import Role
 from forewarned.service.subscriptions.model import Filter, PublishedStatus, Subscription
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.subscriptions import Declared
-from forewarned.service.subscriptions.targets import Apprise, Shape, ShapeName, Webhook
+from forewarned.service.subscriptions.targets import Apprise, Webhook
 from tests.builders import OPERATOR
 from tests.console.console_client import ConsoleClient, console_client, text_of
 from tests.control.access_setup import token_of

@@ -16,6 +16,7 @@ from forewarned.service.subscriptions.model import (
     PublishedStatus,
     Subscription,
 )
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.subscriptions import Declared
 from forewarned.service.subscriptions.tables import (
     AppriseTable,
@@ -24,7 +25,7 @@ from forewarned.service.subscriptions.tables import (
     refuse_bad_certificates,
     refuse_misfit,
 )
-from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec, Webhook
+from forewarned.service.subscriptions.targets import TargetSpec, Webhook
 from forewarned.targets.urls import check_header, is_http
 
 _SHAPE: Final = ("shape", "template", "content_type", "every_scope")

@@ -18,7 +18,8 @@ from forewarned.service.subscriptions.errors import (
     SubscriptionOfSettingsError,
 )
 from forewarned.service.subscriptions.model import Origin, Subscription
-from forewarned.service.subscriptions.targets import ShapeName, Webhook
+from forewarned.service.subscriptions.shapes import ShapeName
+from forewarned.service.subscriptions.targets import Webhook
 
 # --- adding --------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from forewarned.control.v1.request_wire import Ask, Limit, RowId, Text
 from forewarned.control.v1.wire import about
 from forewarned.core.model import EventSource, EventType
 from forewarned.service.subscriptions import model
+from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.subscriptions import Declared
 from forewarned.service.subscriptions.tables import (
     AppriseTable,
@@ -19,7 +20,7 @@ from forewarned.service.subscriptions.tables import (
     WebhookTable,
     refuse_misfit,
 )
-from forewarned.service.subscriptions.targets import Shape, ShapeName, TargetSpec
+from forewarned.service.subscriptions.targets import TargetSpec
 
 _Patterns = Annotated[tuple[Text, ...], msgspec.Meta(max_length=model.MOST_PATTERNS)]
 

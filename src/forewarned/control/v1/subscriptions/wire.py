@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from forewarned.control.v1.wire import Shape, Span, about
 from forewarned.core.model import EventSource, EventType
-from forewarned.service.subscriptions import model, targets
+from forewarned.service.subscriptions import model, shapes, targets
 from forewarned.service.subscriptions.condition import Condition, condition_of
 from forewarned.service.subscriptions.subscriptions import SubscriptionView
 
@@ -29,7 +29,7 @@ class ShownTarget(Shape, frozen=True):
 
 
 class ShownShape(Shape, frozen=True):
-    kind: targets.ShapeName
+    kind: shapes.ShapeName
     template: Annotated[
         str, about("the text, for `template`; empty for callers below the role maintainer")
     ]

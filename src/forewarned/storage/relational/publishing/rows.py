@@ -16,7 +16,8 @@ from forewarned.service.subscriptions.model import (
     Subscription,
     SubscriptionState,
 )
-from forewarned.service.subscriptions.targets import Apprise, Shape, TargetSpec, Webhook
+from forewarned.service.subscriptions.shapes import Shape
+from forewarned.service.subscriptions.targets import Apprise, TargetSpec, Webhook
 from forewarned.storage.relational.publishing import outbox
 from forewarned.storage.rows import FoundRow, to_instant, to_json
 
