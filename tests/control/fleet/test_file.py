@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from forewarned.config.toml import TomlFile
 from forewarned.control.fleet import wire
-from forewarned.control.fleet.file import (
-    FleetFileError,
-    demo_fleet,
-    load_fleet,
-    parse_fleet,
-    plan_of,
-)
+from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet, plan_of
 from forewarned.core.model import EvictionPolicy, Policy, Priority, Publishing, ScopeKind
 from forewarned.service.fleet.declaration import (
     AvailabilitySet,
@@ -38,12 +32,9 @@ ROOT = Path(__file__).resolve().parents[3]
 RANGE = ipaddress.ip_network("127.8.0.0/16")
 
 
-def parse(text: str) -> FleetPlan:
-    return parse_fleet(text, source="fleet.toml")
-
-
-def toml(text: str) -> TomlFile:
-    return TomlFile.parse(text, source="fleet.toml", error=FleetFileError)
+def parse(text: str, *, is_known: bool = False) -> FleetPlan:
+    file = TomlFile.parse(text, source="fleet.toml", error=FleetFileError)
+    return plan_of(file, is_known=lambda _: is_known)
 
 
 def problems(text: str) -> list[str]:
@@ -61,7 +52,7 @@ def test_a_plan_that_is_known_is_not_looked_through_again() -> None:
         name = "web"
     """
 
-    plan = plan_of(toml(text), is_known=lambda _: True)
+    plan = parse(text, is_known=True)
 
     assert [vm.name for vm in plan.vms] == ["web", "web"]
     assert len(problems(text)) == 1
@@ -69,7 +60,7 @@ def test_a_plan_that_is_known_is_not_looked_through_again() -> None:
 
 def test_what_cannot_be_read_is_no_plan_to_be_known() -> None:
     with pytest.raises(FleetFileError):
-        plan_of(toml("[[vms]]\nname = 1"), is_known=lambda _: True)
+        parse("[[vms]]\nname = 1", is_known=True)
 
 
 # --- what a file says ----------------------------------------------------------------------------
