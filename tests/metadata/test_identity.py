@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
+from forewarned.metadata.instance_versions import METADATA_VERSIONS
 from forewarned.metadata.options import Options
-from forewarned.metadata.versions import METADATA_VERSIONS
 from forewarned.security.identities import LOCAL_USER, TokensUnavailableError
 from forewarned.service.errors import StoreUnavailableError
 from tests.builders import HOUR, NOON

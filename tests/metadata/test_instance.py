@@ -9,7 +9,7 @@ import pytest
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import EvictionPolicy, Priority
 from forewarned.metadata.instance import document
-from forewarned.metadata.versions import INSTANCE_VERSIONS, METADATA_VERSIONS
+from forewarned.metadata.instance_versions import INSTANCE_VERSIONS, METADATA_VERSIONS
 from forewarned.service.azure.equipment import Interface
 from tests.builders import a_resource
 from tests.metadata.fakes import Client, FakeService, a_vm

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from forewarned.core.model import Priority
+from forewarned.metadata.instance_versions import METADATA_VERSIONS
 from forewarned.metadata.routes import Format, ReadInstance
-from forewarned.metadata.versions import METADATA_VERSIONS
 from forewarned.service.azure.equipment import Interface
 from forewarned.service.azure.inventory import cloud_service
 from forewarned.service.records import About

@@ -19,13 +19,13 @@ from forewarned.core.ids import EventId, parse_event_id
 from forewarned.metadata.http import guards
 from forewarned.metadata.http.requests import Request
 from forewarned.metadata.http.responses import LONGEST_WAIT, Persistence
-from forewarned.metadata.options import Options
-from forewarned.metadata.refusals import Reason, Refusal
-from forewarned.metadata.versions import (
+from forewarned.metadata.instance_versions import (
     INSTANCE_VERSIONS,
     METADATA_VERSIONS,
     NEWEST_METADATA_VERSIONS,
 )
+from forewarned.metadata.options import Options
+from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.service.events.api_versions import EVENT_VERSIONS, NEWEST_EVENT_VERSIONS
 from forewarned.service.readiness import Standing
 

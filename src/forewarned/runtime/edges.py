@@ -22,7 +22,7 @@ from forewarned.control.v1.metrics import Metrics
 from forewarned.control.v1.services import Services, no_session
 from forewarned.core.model import Document
 from forewarned.metadata import instance, wire
-from forewarned.metadata.versions import METADATA_VERSIONS
+from forewarned.metadata.instance_versions import METADATA_VERSIONS
 from forewarned.runtime.admission import Admission
 from forewarned.runtime.assembly import Application
 from forewarned.runtime.listeners.sockets import Addresses

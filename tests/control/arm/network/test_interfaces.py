@@ -9,7 +9,7 @@ import pytest
 from forewarned.control.fleet.file import demo_fleet
 from forewarned.core.ids import ResourceName
 from forewarned.metadata import instance
-from forewarned.metadata.versions import METADATA_VERSIONS
+from forewarned.metadata.instance_versions import METADATA_VERSIONS
 from tests.builders import OPERATOR
 from tests.control.arm.asking import SUBSCRIPTION
 from tests.control.arm.declared_machines import DEMO

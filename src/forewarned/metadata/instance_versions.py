@@ -1,4 +1,4 @@
-"""The api-versions of the instance document.
+"""The api-versions of the instance document, which tokens of identities go by as well.
 
 Scheduled Events has a list of its own, `service.events.api_versions`. Several of its versions are
 unknown to the rest of the metadata service, and the newest of the metadata service are unknown to
