@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,12 @@ from forewarned.security.files import (
     PUBLIC,
     InUseError,
     fingerprint,
+    inheritable_lock,
+    is_locked,
     locked,
+    locked_directory,
     locked_or_refused,
+    private_directory,
     replace_file,
 )
 
@@ -110,6 +115,41 @@ def test_a_lock_names_its_holder_and_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with locked(path):
         pass
+
+
+def test_a_lock_is_held_for_as_long_as_the_program_runs_that_inherits_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with inheritable_lock(path) as lock:
+        program = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock])
+
+    with program:
+        while_it_runs = is_locked(path)
+        with pytest.raises(BlockingIOError), inheritable_lock(path):
+            pass
+
+    assert while_it_runs
+    assert not is_locked(path)
+    assert not is_locked(tmp_path / "never made")
+
+
+def test_a_directory_is_locked_once(tmp_path: Path) -> None:
+    with locked_directory(tmp_path), pytest.raises(BlockingIOError), locked_directory(tmp_path):
+        pass
+
+    with locked_directory(tmp_path):
+        pass
+
+
+def test_a_private_directory_is_made_once_and_not_closed_later(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    mode_before = stat.S_IMODE(shared.stat().st_mode)
+
+    for folder in (shared, tmp_path / "not" / "yet", tmp_path / "not" / "yet"):
+        private_directory(folder)
+
+    assert stat.S_IMODE(shared.stat().st_mode) == mode_before
+    assert stat.S_IMODE((tmp_path / "not" / "yet").stat().st_mode) == 0o700
 
 
 def test_a_changed_file_has_another_fingerprint(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from forewarned.actuators.sources.reporter import PlatformLister, SourceReporter
 from forewarned.actuators.sources.table import SourceTable
 from forewarned.actuators.surveyor import Surveyor
 from forewarned.actuators.table import ActuatorTable
-from forewarned.security.files import InUseError, locked_or_refused
+from forewarned.security.files import InUseError, locked_or_refused, private_directory
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class StateError(Exception):
 def sole_user(state: Path) -> Iterator[None]:
     """Two processes must not keep records in one directory. Raises StateError."""
     try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_directory(state)
         with locked_or_refused(state / "actuators.lock"):
             yield
     except InUseError as error:

@@ -14,7 +14,7 @@ from typing import Final, Self
 import msgspec
 
 from forewarned.agent.model import HookOutcome, Plan, Progress, Sighting, Turn
-from forewarned.security.files import PRIVATE, flush_directory, replace_file
+from forewarned.security.files import flush_directory, open_private, replace_file
 
 KEPT: Final = timedelta(days=30)
 """How long a finished event is remembered: a server may show an old document again."""
@@ -128,7 +128,7 @@ class Journal:
             facts = list(self._read())
             self._progress = _fold(facts)
             self._compact(facts)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
+            self._file = open_private(self._path, os.O_WRONLY | os.O_APPEND)
             # Without its name on disk, a new file would be lost with its facts.
             flush_directory(self._path.parent)
         except OSError as error:

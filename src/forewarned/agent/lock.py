@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from forewarned.security.files import InUseError, locked_or_refused
+from forewarned.security.files import InUseError, locked_or_refused, private_directory
 
 
 class StateInUseError(Exception):
@@ -31,7 +31,7 @@ def sole_agent(state: Path) -> Iterator[None]:
     """Hold the directory."""
     with contextlib.ExitStack() as stack:
         try:
-            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_directory(state)
             stack.enter_context(locked_or_refused(state / "lock"))
         except InUseError as error:
             raise StateInUseError(state, error.holder) from error

@@ -16,6 +16,7 @@ from forewarned.feed.protocol import PROTOCOL, Hello, Watched, encode
 from forewarned.feed.snapshot import send_snapshot
 from forewarned.feed.writer_end import WriterEnd
 from forewarned.feed.writer_requests import WriterRequests
+from forewarned.security.files import PRIVATE
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.use_cases import UseCases
 
@@ -47,7 +48,7 @@ class FeedServer:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(path)
         # Before it listens no process can connect, so others never get a chance to.
-        os.chmod(path, 0o600)  # noqa: PTH101  # as above
+        os.chmod(path, PRIVATE)  # noqa: PTH101  # as above
         listener.listen()
         self._server = await asyncio.get_running_loop().create_unix_server(
             self._link, sock=listener

@@ -14,10 +14,10 @@ from typing import Final
 from forewarned.recordings.anonymity import Anonymity, read_key, written_key
 from forewarned.recordings.form import Entry, Outcome, Recording, RecordingError, decode, encode
 from forewarned.security.files import (
-    PRIVATE,
     InUseError,
     flush_directory,
     locked_or_refused,
+    open_private,
     replace_file,
 )
 
@@ -74,7 +74,7 @@ def appending(path: Path, *, limit: int, anonymous: bool) -> Iterator[RecordingF
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(locked_or_refused(path.with_name(f".{path.name}.lock")))
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+            file = open_private(path, os.O_RDWR | os.O_APPEND)
             stack.callback(os.close, file)
             found = _found(path, anonymous=anonymous)
             os.ftruncate(file, 0 if found is None else found.length)

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Final
 
 PRIVATE: Final = 0o600
+PRIVATE_FOR_GOOD: Final = 0o400
+"""Not even its owner writes it again."""
+PRIVATE_DIRECTORY: Final = 0o700
 PUBLIC: Final = 0o666
 """As open to others as the umask allows."""
 CERTIFICATE: Final = 0o644
@@ -30,6 +33,22 @@ class InUseError(Exception):
         super().__init__(f"in use by process {holder}" if holder else "in use by another process")
         self.holder = holder
         """Its process id; empty where it is not known."""
+
+
+def private_directory(folder: Path) -> None:
+    """Make the directory, if there is none. Raises OSError.
+
+    Its parents are made too, as open as the umask allows. One that exists is left as it is.
+    """
+    folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+
+
+def open_private(path: Path, flags: int, *, mode: int = PRIVATE) -> int:
+    """The descriptor of the file, which is made if there is none. Raises OSError.
+
+    No program that this one starts inherits it.
+    """
+    return os.open(path, flags | os.O_CREAT, mode)
 
 
 def replace_file(
@@ -75,6 +94,15 @@ def _remove_abandoned_drafts(path: Path) -> None:
                     found.unlink()
 
 
+def flush_file(path: Path) -> None:
+    """Have its content on disk, whoever has written it. Raises OSError."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
 def flush_directory(folder: Path) -> None:
     """Have the names in it on disk, as far as that can be done.
 
@@ -98,7 +126,7 @@ def flush_directory(folder: Path) -> None:
 def locked(path: Path) -> Iterator[None]:
     """Wait for the lock file, and hold it. Raises OSError."""
     with _lock_file(path) as file:
-        _flock(file, blocking=True)
+        _flock(file, waits=True)
         yield
 
 
@@ -110,7 +138,7 @@ def locked_or_refused(path: Path) -> Iterator[None]:
     """
     with _lock_file(path) as file:
         try:
-            _flock(file, blocking=False)
+            _flock(file)
         except BlockingIOError as error:
             holder = os.pread(file, 32, 0).decode(errors="replace").strip()
             raise InUseError(holder) from error
@@ -119,14 +147,56 @@ def locked_or_refused(path: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def inheritable_lock(path: Path) -> Iterator[int]:
+    """Hold the lock file. A program that is given its descriptor holds it for as long as it runs.
+
+    Raises BlockingIOError where it is held, and OSError.
+    """
+    with _lock_file(path) as file:
+        _flock(file)
+        yield file
+
+
+@contextmanager
+def locked_directory(folder: Path) -> Iterator[None]:
+    """Hold a lock on the directory itself. Raises OSError, also where it is held.
+
+    Some network file systems can't lock a directory.
+    """
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        _flock(file)
+        yield
+    finally:
+        os.close(file)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock file. Raises OSError."""
+    try:
+        file = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        # Shared: two that look at the same time don't take each other for the holder.
+        _flock(file, shared=True)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(file)
+
+
 def lock_holder(path: Path) -> str | None:
     """What the lock file says of the process that holds it; None if none does."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY)
     except OSError:
         return None
     try:
-        _flock(file, blocking=False)
+        _flock(file)
     except BlockingIOError:
         return os.pread(file, 32, 0).decode(errors="replace").strip()
     finally:
@@ -136,20 +206,21 @@ def lock_holder(path: Path) -> str | None:
 
 @contextmanager
 def _lock_file(path: Path) -> Iterator[int]:
-    # It stays when the lock is released: removing it would be a race. No program that this one
-    # starts inherits the descriptor, or it would hold the lock for as long as it runs.
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    # It stays when the lock is released: removing it would be a race. A program that inherited the
+    # descriptor would hold the lock for as long as it runs.
+    file = open_private(path, os.O_RDWR)
     try:
         yield file
     finally:
         os.close(file)
 
 
-def _flock(file: int, *, blocking: bool) -> None:
+def _flock(file: int, *, waits: bool = False, shared: bool = False) -> None:
     # Here, because Windows has none, and an agent's rehearsal runs there and locks nothing.
     import fcntl  # noqa: PLC0415
 
-    fcntl.flock(file, fcntl.LOCK_EX | (0 if blocking else fcntl.LOCK_NB))
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    fcntl.flock(file, kind if waits else kind | fcntl.LOCK_NB)
 
 
 def fingerprint(path: Path) -> tuple[int, ...]:

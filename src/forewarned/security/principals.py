@@ -20,7 +20,7 @@ from forewarned.config.mistakes import ExpectedError, KeyPath, MistakesError
 from forewarned.config.tables import TableReader
 from forewarned.config.toml import TomlFile
 from forewarned.config.values import matching
-from forewarned.security.files import fingerprint, locked, replace_file
+from forewarned.security.files import fingerprint, locked, private_directory, replace_file
 from forewarned.security.identities import LOCAL_USER, Principal, Role
 
 _log = logging.getLogger(__name__)
@@ -187,7 +187,7 @@ def edited(folder: Path) -> Iterator[list[Principal]]:
     """
     path = folder / FILE
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_directory(folder)
         with locked(path.with_name(f"{FILE}.lock")):
             principals = list(load(path))
             before = tuple(principals)

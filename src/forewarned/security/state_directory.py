@@ -12,6 +12,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from forewarned.security.files import PRIVATE_DIRECTORY
+
 _log = logging.getLogger(__name__)
 
 DATABASE: Final = "forewarned.db"
@@ -40,7 +42,7 @@ def prepare(folder: Path) -> None:
 
 def prepare_private(folder: Path) -> None:
     """The same, and close the directory to other users. Raises StateDirectoryError."""
-    _make(folder, mode=0o700)
+    _make(folder, mode=PRIVATE_DIRECTORY)
     found = folder.stat()
     _refuse_shared(folder, found)
     if found.st_mode & _OTHERS:

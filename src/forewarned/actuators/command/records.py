@@ -4,7 +4,6 @@ Invariant: who finds the lock free finds on disk all that is known. A runner hol
 before its program is started until after the record of its end is on disk.
 """
 
-import fcntl
 import json
 import os
 import signal
@@ -16,7 +15,12 @@ from typing import Any, Final
 
 from forewarned.actuators.command import runner
 from forewarned.actuators.driver import DriverError
-from forewarned.security.files import PRIVATE, replace_file
+from forewarned.security.files import (
+    inheritable_lock,
+    is_locked,
+    private_directory,
+    replace_file,
+)
 from forewarned.targets.programs import last_line
 
 TRY_LATER: Final = 75
@@ -68,7 +72,7 @@ class Folder:
     def mark(self, key: str) -> None:
         """What is on disk of another key's program no longer counts."""
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_directory(self.path)
             replace_file(self.path / _MARK, json.dumps({"key": key}).encode())
         except OSError as error:
             raise DriverError(f"can't write {self.path}: {error.strerror}") from error
@@ -79,22 +83,18 @@ class Folder:
 
         Raises BlockingIOError where another run is under way.
         """
-        lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with inheritable_lock(self.path / _LOCK) as lock:
             for name in (runner.BEGUN, runner.RESULT):
                 (self.path / name).unlink(missing_ok=True)
             replace_file(self.path / INPUT, json.dumps(task).encode())
             order = {"key": key, "argv": argv}
             replace_file(self.path / runner.ORDER, json.dumps(order).encode())
             yield lock
-        finally:
-            os.close(lock)
 
     def read(self) -> Record:
         key = text(self._json(_MARK), "key") or ""
         # Before the files: what ends in between has its result on disk by then.
-        is_running = self._is_running()
+        is_running = is_locked(self.path / _LOCK)
         begun, result = self._json(runner.BEGUN), self._json(runner.RESULT)
         exit_code = result.get("exit_code") if result.get("key") == key else None
         has_begun = begun.get("key") == key
@@ -108,21 +108,6 @@ class Folder:
             last_line=self._last_line(runner.STDOUT),
             last_error=self._last_line(runner.STDERR),
         )
-
-    def _is_running(self) -> bool:
-        try:
-            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            # Shared: two that look at the same time don't take each other for a program.
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        else:
-            return False
-        finally:
-            os.close(lock)
 
     # Any: what JSON is made of.
     def _json(self, name: str) -> Mapping[str, Any]:

@@ -4,9 +4,7 @@ Invariant: a directory under the name that was asked for is a whole backup. It i
 another name, and takes its own when everything is on disk and was verified.
 """
 
-import fcntl
 import hashlib
-import os
 import re
 import secrets
 import shutil
@@ -19,7 +17,15 @@ from typing import Final
 
 import msgspec
 
-from forewarned.security.files import CERTIFICATE, PRIVATE, flush_directory, replace_file
+from forewarned.security.files import (
+    CERTIFICATE,
+    PRIVATE,
+    PRIVATE_DIRECTORY,
+    flush_directory,
+    flush_file,
+    locked_directory,
+    replace_file,
+)
 
 MANIFEST: Final = "backup.json"
 DATABASE_FILE: Final = "forewarned.db"
@@ -78,12 +84,12 @@ def drafted(place: Path) -> Iterator[Path]:
         )
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}.unfinished")
     try:
-        draft.mkdir(mode=0o700, parents=True)
+        draft.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
         _remove_abandoned(place.parent, now=draft.stat().st_mtime)
         with ExitStack() as stack:
             # Some network file systems can't lock a directory: drafts there are never removed.
             with suppress(OSError):
-                stack.enter_context(_locked(draft))
+                stack.enter_context(locked_directory(draft))
             yield draft
             for path in (*draft.iterdir(), draft):
                 _flush(path)
@@ -104,19 +110,8 @@ def _remove_abandoned(folder: Path, *, now: float) -> None:
             with suppress(OSError):
                 is_old = found.lstat().st_mtime < now - _ABANDONED_AFTER
                 if _DRAFT.fullmatch(found.name) and is_old and not found.is_symlink():
-                    with _locked(found):
+                    with locked_directory(found):
                         shutil.rmtree(found)
-
-
-@contextmanager
-def _locked(draft: Path) -> Iterator[None]:
-    """The kernel drops the lock with this process, however that ends. Raises OSError."""
-    file = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(file)
 
 
 def copy_kept(data: Path, draft: Path) -> None:
@@ -206,8 +201,4 @@ def _flush(path: Path) -> None:
         flush_directory(path)
         return
     path.chmod(PRIVATE)
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+    flush_file(path)
