@@ -72,7 +72,7 @@ NODES: Final = (
     Mutant(
         name="same-incarnations-after-a-failover",
         file="storage/postgres/epoch.py",
-        old="offset = next_offset(before, now=at)",
+        old="offset = next_offset(highest, now=at)",
         new="offset = before",
         breaks="I7: documents that a failover lost come back under numbers that VMs have seen",
         tests=("tests/storage/postgres/test_epoch.py",),

@@ -21,10 +21,11 @@ _MOST: Final = 2**31 - 2**24
 
 
 def next_offset(offset: int, *, now: datetime) -> int:
-    """`now` is real time, which a restore does not turn back.
+    """`offset` is the highest that is known, and `now` is real time: a restore turns neither back.
 
-    No scope changes once a second for long. A clock that is wrong by decades must not use up all
-    numbers: then the offset grows by the least step.
+    The least step can go ahead of the clock, so the clock alone is not enough. No scope changes
+    once a second for long. A clock that is wrong by decades must not use up all numbers: then the
+    offset grows by the least step.
     """
     seconds = int((now - _EPOCH).total_seconds())
     least = offset + _LEAST

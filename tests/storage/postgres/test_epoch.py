@@ -128,6 +128,75 @@ def test_each_loss_raises_incarnations_further(database: Database) -> None:
     assert offsets[2] - offsets[1] >= 10_000
 
 
+def failed_over_twice(database: Database) -> tuple[Position, Position]:
+    """Within hours, so the second raise goes ahead of the clock. The positions before and after."""
+    seen = before = check(database)
+    for _ in range(2):
+        database.ask("UPDATE store SET timeline = '00000009'")
+        seen = check(database, seen)
+    return before, seen
+
+
+def put_back(database: Database, position: Position) -> None:
+    """As a backup from then does."""
+    database.ask(
+        "UPDATE store SET epoch = %s, incarnation_offset = %s",
+        position.epoch,
+        position.incarnation_offset,
+    )
+
+
+def test_i7_a_backup_from_before_two_failovers_is_raised_above_what_both_have_shown(
+    database: Database,
+) -> None:
+    before, seen = failed_over_twice(database)
+    _, highest = state(database)
+
+    put_back(database, before)
+    check(database, seen)
+
+    assert state(database) == (4, highest + 10_000)
+
+
+def test_i7_the_same_backup_put_back_twice_is_raised_twice(database: Database) -> None:
+    before, seen = failed_over_twice(database)
+    offsets = []
+    for _ in range(2):
+        put_back(database, before)
+        seen = check(database, seen)
+        offsets.append(state(database)[1])
+
+    assert offsets[1] == offsets[0] + 10_000
+
+
+def test_i7_a_node_that_knows_higher_incarnations_raises_what_another_raised_too_little(
+    database: Database,
+) -> None:
+    """The first to connect may have an empty data directory."""
+    before, seen = failed_over_twice(database)
+    _, highest = state(database)
+    put_back(database, before._replace(epoch=seen.epoch))
+    database.ask("UPDATE store SET timeline = '00000009'")
+    ignorant = check(database)
+    knowing = EpochCheck(seen)
+    is_in_order = knowing.comparison()
+
+    assert ignorant.incarnation_offset < highest
+    assert not is_in_order(ignorant)
+    after = check(database, seen)
+    assert after.epoch == ignorant.epoch + 1
+    assert after.incarnation_offset == state(database)[1] == highest + 10_000
+
+
+def test_i7_what_one_thread_has_seen_another_does_not_forget(database: Database) -> None:
+    before = check(database)
+    checking = EpochCheck(before._replace(epoch=2, incarnation_offset=50_000))
+
+    checking.saw(before._replace(epoch=3, incarnation_offset=40_000))
+
+    assert checking.last == before._replace(epoch=3, incarnation_offset=50_000)
+
+
 def test_a_dump_that_is_restored_is_noticed_and_looks_find_nothing_twice(
     databases: Databases, database: Database, empty_database: Database, tmp_path: Path
 ) -> None:
@@ -193,12 +262,15 @@ def test_an_open_connection_is_compared_by_what_each_look_finds(
 
 def test_the_position_is_kept_in_the_data_directory(tmp_path: Path) -> None:
     file = PositionFile(tmp_path)
-    position = Position(7, "00000001", 2, 3)
+    position = Position(7, "00000001", 2, 3, 4)
     before = file.read()
     file.write(position)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "store-position").write_text("nonsense")
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / "store-position").write_text('[7,"00000001",2,3]')
 
     assert before is None
     assert file.read() == position
     assert PositionFile(tmp_path / "broken").read() is None
+    assert PositionFile(tmp_path / "older").read() == position._replace(incarnation_offset=0)

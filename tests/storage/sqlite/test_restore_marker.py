@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -163,19 +164,54 @@ async def test_i7_a_scope_that_was_lost_with_the_backup_begins_above_what_was_se
         assert (await load(store, "late")).incarnation > highest
 
 
+@pytest.mark.parametrize(
+    ("restore", "later"),
+    [(write_over_database, timedelta(0)), (put_back, timedelta(minutes=1))],
+    ids=["the mark is kept", "only the clock goes on"],
+)
 async def test_i7_the_same_backup_restored_twice_rises_twice(
-    used: OpenSqlite, path: Path, tmp_path: Path
+    used: OpenSqlite,
+    path: Path,
+    tmp_path: Path,
+    clock: VirtualClock,
+    *,
+    restore: Callable[[Path, Path], None],
+    later: timedelta,
 ) -> None:
     shutil.copytree(path.parent, tmp_path / "backup")
+    async with used() as store:
+        await schedule(store, 2)
     seen_each_time = []
     for _ in range(2):
-        put_back(tmp_path / "backup", path.parent)
+        await clock.step(later)
+        restore(tmp_path / "backup", path.parent)
         async with used() as store:
             seen_each_time.append(await seen(store))
+            await schedule(store, 2)
 
     first, second = seen_each_time
-    # By the seconds since, where it is not by ten thousand: a clock goes on, whatever is restored.
-    assert second >= first > 10_000
+    assert second > first + 1 > 10_000
+
+
+@pytest.mark.parametrize("is_declared_again", [False, True])
+async def test_i7_a_database_from_before_two_raises_is_raised_above_both(
+    used: OpenSqlite, path: Path, tmp_path: Path, *, is_declared_again: bool
+) -> None:
+    """The second went ahead of the clock, which is all that an older database has."""
+    shutil.copytree(path.parent, tmp_path / "backup")
+    highest = 0
+    for number in (2, 3):
+        restore_marker.declare_restored(path)
+        async with used() as store:
+            highest = await schedule(store, number)
+
+    write_over_database(tmp_path / "backup", path.parent)
+    if is_declared_again:
+        restore_marker.declare_restored(path)
+    async with used() as store:
+        again = await seen(store)
+
+    assert again > highest
 
 
 async def restart(path: Path) -> None:

@@ -65,7 +65,8 @@ MARK: Final = """
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
            pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
            oldest_code, system_identifier, epoch,
-           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, publishes, rules
+           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, publishes, rules,
+           incarnation_offset
     FROM store, pg_control_system()
 """
 """The columns of `Mark`. To be asked when scopes have been locked: waiting takes time."""
@@ -80,6 +81,9 @@ class Position(NamedTuple):
     epoch: int
     lsn: int
     """How much of its log the server had made durable, in bytes."""
+    # Nodes of earlier versions kept the others only.
+    incarnation_offset: int = 0
+    """How far incarnations have been raised."""
 
 
 class Mark(NamedTuple):
@@ -100,10 +104,13 @@ class Mark(NamedTuple):
     """1 if there is a subscription."""
     rules: str
     """Those of all nodes, as JSON."""
+    incarnation_offset: int
 
     @property
     def position(self) -> Position:
-        return Position(self.system_id, self.timeline, self.epoch, self.lsn)
+        return Position(
+            self.system_id, self.timeline, self.epoch, self.lsn, self.incarnation_offset
+        )
 
 
 Comparison = Callable[[Position], bool]

@@ -101,12 +101,12 @@ class EpochCheck:
         """
         database = PostgresDatabase(connection)
         # Read before the store is: another thread may see it get further meanwhile.
-        last = self.last
+        known = last = self.last
         found = _found(database)
-        while (reason := _reason(found, last)) is not None:
-            _begin(database, found, reason, last)
+        while (reason := _reason(found, last) or _too_low(found, known)) is not None:
+            _begin(database, found, reason, known)
             connection.commit()
-            # Another node may have been quicker, and then its step is as good.
+            # Another node may have been quicker, and then its step is as good if it goes as far.
             last = None
             found = _found(database)
         connection.commit()
@@ -120,7 +120,8 @@ class EpochCheck:
             is_later = last is None or position.epoch > last.epoch
             is_further = last is not None and position[:3] == last[:3] and position > last
             if is_later or is_further:
-                self.last = position
+                highest = max(position.incarnation_offset, self._highest)
+                self.last = position._replace(incarnation_offset=highest)
                 self._is_written = False
             # What was not written is written when this is next called: nodes look all the time.
             if self.last is None or self._file is None or self._is_written:
@@ -129,6 +130,10 @@ class EpochCheck:
                 self._write_at = monotonic_ns() + _WRITE_EVERY
                 self._file.write(self.last)
                 self._is_written = True
+
+    @property
+    def _highest(self) -> int:
+        return 0 if self.last is None else self.last.incarnation_offset
 
     def comparison(self) -> Comparison:
         """Says whether a connection still leads to where it led when it was checked.
@@ -143,6 +148,9 @@ class EpochCheck:
                 return False
             # A later epoch is another node's word that all is well, and lower positions with it.
             if position.epoch == last.epoch and position.lsn < last.lsn:
+                return False
+            # That node may not have known how far incarnations had been raised.
+            if position.incarnation_offset < last.incarnation_offset:
                 return False
             self.saw(position)
             return True
@@ -172,8 +180,21 @@ def _reason(found: FoundRow, last: Position | None) -> str | None:
     return None
 
 
+def _too_low(found: FoundRow, known: Position | None) -> str | None:
+    """Also in a later epoch: the node that began it may have known less."""
+    if known is None or found["incarnation_offset"] >= known.incarnation_offset:
+        return None
+    return "incarnations had been raised further before"
+
+
 def _position(found: FoundRow) -> Position:
-    return Position(found["system_id"], found["timeline"], found["epoch"], found["lsn"])
+    return Position(
+        found["system_id"],
+        found["timeline"],
+        found["epoch"],
+        found["lsn"],
+        found["incarnation_offset"],
+    )
 
 
 def _found(database: PostgresDatabase) -> FoundRow:
@@ -181,7 +202,9 @@ def _found(database: PostgresDatabase) -> FoundRow:
     return found
 
 
-def _begin(database: PostgresDatabase, found: FoundRow, reason: str, last: Position | None) -> None:
+def _begin(
+    database: PostgresDatabase, found: FoundRow, reason: str, known: Position | None
+) -> None:
     """One node does: the others find that the epoch has moved."""
     database.ask(_LIMITS)
     database.write(_LOCK)
@@ -189,7 +212,9 @@ def _begin(database: PostgresDatabase, found: FoundRow, reason: str, last: Posit
     if now["epoch"] != found["epoch"]:
         return
     before, at = found["incarnation_offset"], rows.to_instant(found["now"])
-    offset = next_offset(before, now=at)
+    # After several raises the highest may be ahead of the clock, and a backup is from before them.
+    highest = before if known is None else max(before, known.incarnation_offset)
+    offset = next_offset(highest, now=at)
     database.write(
         _MOVE,
         {
@@ -197,7 +222,7 @@ def _begin(database: PostgresDatabase, found: FoundRow, reason: str, last: Posit
             "timeline": found["timeline"],
             "relation": found["relation"],
             # Above any that this node has seen, or it would take the store for an older one again.
-            "epoch": 1 + max(found["epoch"], 0 if last is None else last.epoch),
+            "epoch": 1 + max(found["epoch"], 0 if known is None else known.epoch),
             "offset": offset,
         },
     )

@@ -32,7 +32,7 @@ _SHOWN: Final = f"""
     SELECT pg_current_snapshot()::text AS snapshot, {NOW} AS now,
            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
            (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint AS lsn,
-           system_identifier, epoch
+           system_identifier, epoch, incarnation_offset
 """
 _FROM: Final = "FROM store, pg_control_system()"
 _GLANCE: Final = f"{_SHOWN} {_FROM}"
@@ -152,5 +152,11 @@ def _whole_point(found: FoundRow, store: str) -> Point:
 
 
 def _point(found: FoundRow, *, next_wake: datetime | None, rank: int, store: str) -> Point:
-    position = Position(found["system_identifier"], found["timeline"], found["epoch"], found["lsn"])
+    position = Position(
+        found["system_identifier"],
+        found["timeline"],
+        found["epoch"],
+        found["lsn"],
+        found["incarnation_offset"],
+    )
     return Point(found["snapshot"], position, next_wake, rank, store)

@@ -1,9 +1,9 @@
 """Two small files beside a database that tell whether it is the one last used there.
 
 The *mark* holds the number of the last committed change: a database that is behind it is an older
-one. The *origin* is never written again, and the database remembers its inode and ctime, which no
-program can set: if the whole directory was copied or unpacked, mark included, the origin is
-another file.
+one. It also holds how far incarnations have been raised, which an older database does not know. The
+*origin* is never written again, and the database remembers its inode and ctime, which no program
+can set: if the whole directory was copied or unpacked, mark included, the origin is another file.
 
 Invariant: no restart is taken for a restore, and after a crash the mark is never ahead of the
 database. It is written after each commit without waiting for the disk: a killed process loses
@@ -24,6 +24,7 @@ from forewarned.storage.sqlite.lock import sole_use
 _log = logging.getLogger(__name__)
 
 _SIZE: Final = 8
+"""Of each number in the mark. Earlier versions wrote only the first."""
 _DECLARED: Final = 2**63 - 1
 """In the mark: an operator has said that the database was restored."""
 _SLACK_NS: Final = 1_000_000_000
@@ -44,6 +45,8 @@ class Found:
     """Whether the origin file was there."""
     high: int | None
     """The number of the last change committed here; None if there was no mark."""
+    offset: int
+    """How far incarnations were raised here; 0 if that is not known."""
     is_touched: bool
     """Whether another program has written the mark, or set its times."""
 
@@ -72,10 +75,13 @@ class RestoreMarker:
         self._mark = mark
         self._is_behind = False
         self.found = found
+        self.offset = found.offset
+        """How far incarnations are raised, to be written with each change."""
 
     def raise_to(self, last: int) -> None:
         """Say that the change of this number is on the disk."""
-        os.pwrite(self._mark, last.to_bytes(_SIZE, "big"), 0)
+        numbers = last.to_bytes(_SIZE, "big") + self.offset.to_bytes(_SIZE, "big")
+        os.pwrite(self._mark, numbers, 0)
 
     def declare_restored(self) -> None:
         """Have the next start take the database for a restored one."""
@@ -117,11 +123,12 @@ def opened_marker(database: Path) -> Iterator[RestoreMarker]:
         raise UnwritableDirectoryError(database.parent, error.strerror or str(error)) from error
     try:
         times = os.fstat(mark)
-        raw = os.pread(mark, _SIZE, 0)
+        raw = os.pread(mark, 2 * _SIZE, 0)
         found = Found(
             origin=f"{origin.st_ino} {origin.st_ctime_ns}",
             was_origin=was_origin,
-            high=int.from_bytes(raw, "big") if len(raw) == _SIZE else None,
+            high=int.from_bytes(raw[:_SIZE], "big") if len(raw) >= _SIZE else None,
+            offset=int.from_bytes(raw[_SIZE:], "big") if len(raw) == 2 * _SIZE else 0,
             is_touched=abs(times.st_mtime_ns - times.st_ctime_ns) > _SLACK_NS,
         )
         yield RestoreMarker(mark, found)

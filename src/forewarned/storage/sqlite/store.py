@@ -110,7 +110,7 @@ class SqliteStore:
             transaction.refuse_unfinished_copy(str(self._path))
             reason = found.reason(noted=transaction.note(ORIGIN), last=transaction.last_change())
             if reason is not None:
-                transaction.mark_restored(reason, now=self._wall_clock())
+                transaction.mark_restored(reason, now=self._wall_clock(), highest=found.offset)
             if transaction.note(ORIGIN) != found.origin:
                 transaction.put_note(ORIGIN, found.origin)
             return reason, transaction.incarnation_offset()
@@ -124,6 +124,7 @@ class SqliteStore:
             )
         self._group.incarnation_offset = offset
         last = await self._writer.run(SqliteTransaction.last_change, unchanged)
+        marker.offset = offset
         # Only now: a start that is cut short must be able to find the same again.
         marker.follow(last)
         self._group.committed = marker.follow

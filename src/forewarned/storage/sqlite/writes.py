@@ -102,13 +102,14 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
     def incarnation_offset(self) -> int:
         return int(self.note(restoration.OFFSET) or 0)
 
-    def mark_restored(self, reason: str, *, now: datetime) -> None:
+    def mark_restored(self, reason: str, *, now: datetime, highest: int = 0) -> None:
         """Raise all incarnations above any that were ever shown, and record that in the history.
 
-        Only for the first transaction after opening, while no scope is cached. `now` is real time.
+        Only for the first transaction after opening, while no scope is cached. `now` is real time,
+        and `highest` the furthest that incarnations are known to have been raised.
         """
         before = self.incarnation_offset()
-        offset = restoration.next_offset(before, now=now)
+        offset = restoration.next_offset(max(before, highest), now=now)
         # Revisions too: a Board that still shows an old page must take the new one for newer.
         self._writable.write(
             "UPDATE scopes SET incarnation = incarnation + :by, revision = revision + :by",
