@@ -26,6 +26,13 @@ OWN_STATUSES = {
     "control/v1/openapi.py": "describes the answers",
     "control/v1/server.py": "the health of a server, which is no refusal",
 }
+# Who locks files or has them on disk without security/files.py, and why.
+HANDLES_FILES_ITSELF = {
+    "actuators/command/runner.py": "a process of its own, which imports the standard library only",
+    "agent/journal.py": "appends a line, which is on disk before the next step",
+    "recordings/file.py": "the same",
+    "security/files.py": "is where it is written once",
+}
 # Who names stores, drivers or publishers without being the runtime, and what for.
 NAMES_ADAPTERS = {
     "cli/actuators/commands.py": "an actuator on another machine",
@@ -296,6 +303,17 @@ def test_only_the_libvirt_driver_needs_libvirt() -> None:
     }
 
     assert users <= {"actuators/libvirt"}
+
+
+def test_private_locked_and_flushed_files_are_made_in_one_module() -> None:
+    own = r"\b(flock|fsync|O_CREAT|0o[467]00)\b"
+    making = {
+        str(module.relative_to(SRC))
+        for module in modules("src")
+        if re.search(own, module.read_text())
+    }
+
+    assert making == HANDLES_FILES_ITSELF.keys()
 
 
 def test_there_is_one_way_in_for_every_change() -> None:

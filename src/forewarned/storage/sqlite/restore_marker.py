@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from forewarned.security.files import PRIVATE_FOR_GOOD, open_private
 from forewarned.storage.errors import UnwritableDirectoryError
 from forewarned.storage.sqlite.lock import sole_use
 
@@ -118,7 +119,7 @@ def opened_marker(database: Path) -> Iterator[RestoreMarker]:
     try:
         was_origin = _make_origin(origin_path(database))
         origin = origin_path(database).stat()
-        mark = os.open(mark_path(database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        mark = open_private(mark_path(database), os.O_RDWR)
     except OSError as error:
         raise UnwritableDirectoryError(database.parent, error.strerror or str(error)) from error
     try:
@@ -152,7 +153,7 @@ def declare_restored(database: Path) -> None:
 def _make_origin(path: Path) -> bool:
     """Whether it was there."""
     try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
+        made = open_private(path, os.O_WRONLY | os.O_EXCL, mode=PRIVATE_FOR_GOOD)
     except FileExistsError:
         return True
     try:

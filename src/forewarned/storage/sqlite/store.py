@@ -17,6 +17,7 @@ from typing import Final, Self, TypeVar
 from forewarned.clock import wall_clock
 from forewarned.core.ids import ScopeId
 from forewarned.core.tasks import ActuatorOf, by_operators
+from forewarned.security.files import PRIVATE
 from forewarned.service.lifecycle.ports import Clock
 from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit
@@ -184,7 +185,7 @@ def _connect_memory() -> sqlite3.Connection:
 def connect_writer(path: Path) -> sqlite3.Connection:
     # Private, and SQLite gives its write-ahead log the mode of the database.
     with suppress(OSError):
-        path.touch(mode=0o600)
+        path.touch(mode=PRIVATE)
     with told_errors():
         connection = _connect(path)
         try:
