@@ -1,4 +1,4 @@
-"""docs/architecture.md names the hops of requests, docs/several-nodes.md tests: all are there."""
+"""What pages name of the tree is there: the hops of requests, tests, where to look for what."""
 
 import ast
 import re
@@ -78,6 +78,15 @@ def test_every_test_that_shows_a_failure_is_there() -> None:
 
     assert len(TESTS) > 10
     assert missing == []
+
+
+def test_every_place_that_contributors_are_sent_to_is_there() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = page.partition("| You want to change")[2].partition("\n\n")[0]
+    named = re.findall(r"`([a-z]\w*/[\w/.]*)`", table)
+
+    assert len(named) > 30
+    assert [path for path in named if not (SRC / path).exists()] == []
 
 
 def test_every_example_of_several_nodes_is_there() -> None:
