@@ -97,6 +97,7 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         return [self.load(scope_id) for scope_id in scope_ids if self.exists(scope_id)]
 
     def claim_due(self, limit: int) -> list[ScopeId]:
+        # PostgreSQL locks what it claims, so it has its own: `DUE` in postgres/locked_scopes.py.
         due = self._ids(
             "SELECT id FROM scopes WHERE next_wake <= ? ORDER BY next_wake, id LIMIT ?",
             micros(self._now),
