@@ -7,11 +7,11 @@ from collections import Counter
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, ok
-from forewarned.control.arm.compute import availability_sets
 from forewarned.control.arm.compute.sizes import SIZES
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import AT_LOCATION, Operation, read
 from forewarned.service.azure import inventory
+from forewarned.service.azure.models.availability_set import declared_availability_set
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot
@@ -47,7 +47,7 @@ def _used(snapshot: Snapshot, asked: Asked) -> Counter[str]:
     for view in inventory.scale_sets(snapshot, subscription):
         used["virtualMachineScaleSets"] += asked.is_of_list(view.location)
     for each in inventory.availability_sets(snapshot, subscription):
-        used["availabilitySets"] += asked.is_of_list(availability_sets.shown(each)["location"])
+        used["availabilitySets"] += asked.is_of_list(declared_availability_set(each).location)
     return used
 
 

@@ -42,6 +42,7 @@ _DERIVED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredAvailabilitySet(AvailabilitySet):
+    location: str
     document: Json
     """All that is declared. The other fields are what the service understands."""
 
@@ -69,6 +70,7 @@ def declared_availability_set(view: AvailabilitySetView) -> DeclaredAvailability
         update_domains=update_domains,
         fault_domains=fault_domains,
         policy=view.policy,
+        location=document["location"],
         document=document,
     )
 
@@ -98,6 +100,7 @@ def revised_availability_set(
         update_domains=UPDATE_DOMAINS if update_domains is None else update_domains,
         fault_domains=FAULT_DOMAINS if fault_domains is None else fault_domains,
         policy=policies.read_policy(properties),
+        location=document["location"],
         document=document,
     )
     for mistake in declaration_mistakes(FleetPlan(availability_sets=(revised,))):
@@ -110,7 +113,7 @@ def revised_availability_set(
 
 
 def _refuse_changes(former: DeclaredAvailabilitySet, revised: DeclaredAvailabilitySet) -> None:
-    if revised.document["location"] != former.document["location"]:
+    if revised.location != former.location:
         raise PropertyChangeError("location")
     if revised.update_domains != former.update_domains:
         raise PropertyChangeError(f"properties.{_UPDATE_DOMAINS}")
