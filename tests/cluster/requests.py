@@ -37,6 +37,14 @@ def show(node: Node, event_id: str) -> Response:
     return _ask(node.control, "GET", f"/v1/events/{event_id}")
 
 
+def explained(node: Node, event_id: str) -> str:
+    """Why the event is where it is."""
+    told = _ask(node.control, "GET", f"/v1/events/{event_id}/explain")
+    assert told.status == HTTPStatus.OK, told
+    why: str = told.json["why"]
+    return why
+
+
 def cancel(node: Node, event_id: str) -> Response:
     return _ask(node.control, "POST", f"/v1/events/{event_id}/cancel", {"reason": "a test"})
 

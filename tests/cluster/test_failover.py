@@ -82,7 +82,10 @@ def test_a_failover_that_loses_commits_shows_no_lower_incarnation(tmp_path: Path
             with under_load(nodes, ask):
                 watch.wait_for_rounds(2)
             after = [requests.poll(node, address=fleet["vm-0"]) for node in nodes]
+            why = requests.explained(nodes[0], kept)
 
+    assert "the store may have lost changes" in why
+    assert "(a standby has taken over, or " in why
     assert approved.status == 200
     assert [set(requests.events_of(answer)) for answer in seen] == [{kept, lost}] * 3
     assert [requests.events_of(answer) for answer in after] == [[kept]] * 3

@@ -81,7 +81,7 @@ def test_after_an_old_base_backup_incarnations_are_higher_than_ever(
         server.restore(backup)
         if are_down:
             start_all(nodes)
-        _check(server, nodes, watch, backed)
+        _check(server, nodes, watch, backed, reason="PostgreSQL was restored from a backup")
 
 
 def test_after_an_old_dump_was_loaded_elsewhere_incarnations_are_higher_than_ever(
@@ -109,7 +109,8 @@ def test_after_an_old_dump_was_loaded_elsewhere_incarnations_are_higher_than_eve
         for node in nodes:
             node.store = other.url(DATABASE)
         start_all(nodes)
-        _check(other, nodes, watch, backed)
+        reason = "the database is on a different PostgreSQL server"
+        _check(other, nodes, watch, backed, reason=reason)
     stop_all(nodes)
 
 
@@ -145,20 +146,27 @@ def _backed_up(
 
 
 def _check(
-    server: PostgresServer, nodes: list[Node], watch: IncarnationWatch, backed: Backed
+    server: PostgresServer,
+    nodes: list[Node],
+    watch: IncarnationWatch,
+    backed: Backed,
+    *,
+    reason: str,
 ) -> None:
-    """Of a server that has the backup, and nothing of what came after it."""
+    """Of a server that has the backup, and nothing of what came after it. `reason` is why."""
     wait_until(lambda: all(requests.health(node).status == 200 for node in nodes))
     late = wait_until(lambda: started(server, DATABASE, backed.due) == 1, within=20)
     replace(backed.load, ask=partial(server.ask, database=DATABASE)).check()
     with under_load(nodes, partial(server.ask, database=DATABASE)):
         watch.wait_for_rounds(2)
     shown = [requests.poll(node, address=VMS["vm-0"]) for node in nodes]
+    why = requests.explained(nodes[1], backed.approved)
     early = started(server, DATABASE, backed.approved)
     again = requests.approve_patiently(nodes[0], backed.approved, address=VMS["vm-2"])
 
     assert all(answer.json["Events"] == [] for answer in shown)
     assert all(answer.json["DocumentIncarnation"] > backed.incarnation for answer in shown)
+    assert f"({reason})" in why
     assert late < 15
     [(started_at,)] = server.ask(STARTED_AT, backed.due, database=DATABASE)
     assert started_at >= backed.due_at

@@ -1,9 +1,10 @@
-"""A store that was restored from a backup: how far its incarnations are raised.
+"""A store that was restored from a backup, or by a failover: how far its incarnations are raised.
 
-The store no longer knows what VMs have read since the backup, but VMs still compare incarnations.
+The store may no longer know what VMs have read, but VMs still compare incarnations.
 Invariant (I7): after a restore every incarnation is higher than any that was ever shown.
 """
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,11 +14,20 @@ OFFSET: Final = "incarnation offset"
 """The note of how much higher than counted the incarnations of this store are."""
 RESTORED_AT: Final = "restored at"
 """The note of when the store was last found to be restored."""
+RESTORED_BECAUSE: Final = "restored because"
+"""The note of how that was found."""
 
 _EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LEAST: Final = 10_000
 _MOST: Final = 2**31 - 2**24
 """Clients read incarnations as numbers below 2³¹, and the store must have room to count on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restoration:
+    at: datetime
+    reason: str
+    """Empty if an earlier version has found it."""
 
 
 def next_offset(offset: int, *, now: datetime) -> int:
@@ -32,8 +42,10 @@ def next_offset(offset: int, *, now: datetime) -> int:
     return max(least, seconds) if seconds < _MOST else least
 
 
-def restored_since(snapshot: Snapshot, instant: datetime) -> datetime | None:
-    """When the store was restored, if that was after the instant."""
+def restored_since(snapshot: Snapshot, instant: datetime) -> Restoration | None:
+    """If the store was restored after the instant."""
     note = snapshot.note(RESTORED_AT)
     at = None if note is None else datetime.fromisoformat(note)
-    return at if at is not None and at >= instant else None
+    if at is None or at < instant:
+        return None
+    return Restoration(at=at, reason=snapshot.note(RESTORED_BECAUSE) or "")

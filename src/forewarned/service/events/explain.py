@@ -245,13 +245,11 @@ def _why(waiting: _Waiting) -> str:
 
 
 def _restored(event: Event, snapshot: Snapshot) -> str:
-    at = restored_since(snapshot, event.created_at)
-    if at is None:
+    found = restored_since(snapshot, event.created_at)
+    if found is None:
         return ""
-    return (
-        f"; the store was restored from a backup at {_instant(at)}, so the event's history"
-        " between the backup and the restore is lost"
-    )
+    reason = f" ({found.reason})" if found.reason else ""
+    return f"; the store may have lost changes at {_instant(found.at)}{reason}, also of this event"
 
 
 def _obstacle(waiting: _Waiting) -> str:

@@ -120,6 +120,7 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         at = max([self.now, *newest])
         self.put_note(restoration.OFFSET, str(offset))
         self.put_note(restoration.RESTORED_AT, at.isoformat())
+        self.put_note(restoration.RESTORED_BECAUSE, reason)
         cause = f"{reason}: incarnations were raised by {offset - before}"
         self._remark("store_restored", at=at, by=_SERVER, cause=cause)
 
