@@ -171,9 +171,18 @@ def _image(storage: Mapping[str, Any]) -> Json:
 
 
 def _interfaces(network: Mapping[str, Any], path: str) -> list[Json]:
-    declared = objects_in(network, "networkInterfaceConfigurations")
-    names = [each["name"] for each in declared if isinstance(each.get("name"), str)]
     return [
-        {"id": f"{path}/networkInterfaces/{name}", "properties": {"primary": at == 0}}
-        for at, name in enumerate(names)
+        {"id": interface_path(path, each), "properties": {"primary": at == 0}}
+        for at, each in enumerate(interface_configurations(network))
     ]
+
+
+def interface_configurations(network: Mapping[str, Any]) -> list[Json]:
+    """Those of a model's network profile that have a name, the primary one first."""
+    declared = objects_in(network, "networkInterfaceConfigurations")
+    return [each for each in declared if isinstance(each.get("name"), str)]
+
+
+def interface_path(instance: str, configuration: Json) -> str:
+    """Of the interface that an instance has from a configuration. `instance` is its path."""
+    return f"{instance}/networkInterfaces/{configuration['name']}"

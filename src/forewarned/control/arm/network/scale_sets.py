@@ -9,7 +9,11 @@ from typing import Final
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.compute.instances import INSTANCE
 from forewarned.control.arm.compute.instances import find as find_instance
-from forewarned.control.arm.compute.scale_set_views import instance_path, show_instance
+from forewarned.control.arm.compute.scale_set_views import (
+    instance_path,
+    interface_configurations,
+    interface_path,
+)
 from forewarned.control.arm.compute.scale_sets import SET, set_id
 from forewarned.control.arm.compute.scale_sets import find as find_set
 from forewarned.control.arm.errors import resource_not_found
@@ -20,7 +24,7 @@ from forewarned.service.azure.equipment import dashed, mac_address
 from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.documents import Json, object_in, objects_in
 from forewarned.service.azure.models.interfaces import instance_public_path, public_address
-from forewarned.service.azure.models.scale_set import ModelsInUse
+from forewarned.service.azure.models.scale_set import VM_PROFILE, ModelsInUse
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot
 
@@ -70,33 +74,26 @@ def _interfaces(snapshot: Snapshot, view: ScaleSetView, vms: tuple[VmView, ...])
     models = ModelsInUse(snapshot, view)
     for vm in vms:
         if vm.is_instance:
-            instance = show_instance(view, vm, models.of(vm))["properties"]
-            declared = objects_in(instance["networkProfileConfiguration"], _CONFIGURATIONS)
-            listed = instance["networkProfile"]["networkInterfaces"]
-            binding = vm.binding
-            for number, interface in enumerate(listed):
-                mac = mac_address(binding.private_address, binding.profile.vm_id, number)
-                shown = _interface(view, vm, interface, declared)
-                shown["properties"]["macAddress"] = dashed(mac)
-                yield shown
+            network = object_in(object_in(models.of(vm), VM_PROFILE), "networkProfile")
+            for number, declared in enumerate(interface_configurations(network)):
+                yield _interface(vm, instance_path(view, vm), declared, number)
 
 
-def _interface(view: ScaleSetView, vm: VmView, listed: Json, declared: list[Json]) -> Json:
-    """`listed` is how the instance names it, `declared` are those of its model."""
-    path: str = listed["id"]
-    name = path.rpartition("/")[2]
-    found: Json = next((each for each in declared if same(str(each.get("name")), name)), {})
-    properties = object_in(found, "properties")
-    is_primary = bool(listed["properties"]["primary"])
-    addresses = [vm.binding.private_address] if is_primary else []
+def _interface(vm: VmView, instance: str, declared: Json, number: int) -> Json:
+    """`declared` is its configuration in the instance's model. The primary one is number 0."""
+    path = interface_path(instance, declared)
+    addresses = [] if number else [vm.binding.private_address]
+    properties = object_in(declared, "properties")
     configurations = objects_in(properties, "ipConfigurations") or [{"name": "ipconfig1"}]
+    mac = mac_address(vm.binding.private_address, vm.profile.vm_id, number)
     return {
         "id": path,
-        "name": name,
+        "name": declared["name"],
         "properties": {
             "provisioningState": "Succeeded",
-            "primary": is_primary,
-            "virtualMachine": {"id": instance_path(view, vm)},
+            "primary": number == 0,
+            "macAddress": dashed(mac),
+            "virtualMachine": {"id": instance},
             "ipConfigurations": [
                 _configuration(path, each, addresses[at : at + 1])
                 for at, each in enumerate(configurations)
@@ -143,7 +140,6 @@ def _addresses(interface: Json) -> Iterator[Json]:
             }
 
 
-_CONFIGURATIONS: Final = "networkInterfaceConfigurations"
 _INTERFACES: Final = f"{INSTANCE}/networkInterfaces"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
