@@ -16,8 +16,8 @@ _SECOND: Final = timedelta(seconds=1)
 
 def minimum(type_: EventType, resources: Iterable[Resource]) -> timedelta:
     """Minimum notice as Azure documents it; Terminate's is in the instances' model."""
-    # The same numbers are in agent/rehearsal.py, which imports nothing of the server (a test compares
-    # them), and in the sentences of console/action_forms.py.
+    # The same numbers are in agent/rehearsal.py, which imports nothing of the server, so a test
+    # compares them, and in the sentences of console/action_forms.py.
     match type_:
         case EventType.FREEZE | EventType.REBOOT:
             return timedelta(minutes=15)
