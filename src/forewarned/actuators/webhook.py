@@ -66,7 +66,7 @@ class WebhookTable(ActuatorTable, frozen=True, kw_only=True):
     types: tuple[EventType, ...] = tuple(EventType)
     """The types of events it is asked to carry out."""
     timeout: timedelta = timedelta(hours=1)
-    """How long the service may take until it has reported."""
+    """How long the service may take to report."""
     retries: Annotated[int, Meta(ge=0, le=100)] = 5
     """How many times the request is sent again after an error, or no answer within 30s."""
     on_doubt: OnDoubt = OnDoubt.REPEAT

@@ -284,10 +284,10 @@ async def test_a_survey_says_why_no_host_can_take_the_vm(open_driver: OpenDriver
 
     assert not verdict.possible
     assert verdict.reason == (
-        "no host can take the VM: hv-b: 3 MiB of memory are free, and the VM has 8192"
+        "no host can take the VM: hv-b: only 3 MiB of memory are free, and the VM needs 8192 MiB"
     )
     assert with_alternative.possible
-    assert with_alternative.reason.endswith("8192; hold instead")
+    assert with_alternative.reason.endswith("8192 MiB; hold instead")
 
 
 async def test_a_refused_migration_leaves_the_vm_where_it_is(

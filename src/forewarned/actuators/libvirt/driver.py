@@ -27,7 +27,7 @@ from forewarned.actuators.driver import (
 from forewarned.actuators.libvirt import power
 from forewarned.actuators.libvirt.changes import until_changed
 from forewarned.actuators.libvirt.connections.hosts import Hosts
-from forewarned.actuators.libvirt.feasibility import objection
+from forewarned.actuators.libvirt.feasibility import TRANSIENT, objection
 from forewarned.actuators.libvirt.instances import write_mark
 from forewarned.actuators.libvirt.inventory import list_hosts
 from forewarned.actuators.libvirt.marks import Mark
@@ -203,7 +203,7 @@ class LibvirtDriver(Driver):
         if was_moved and located.instance.power is Power.RUNNING:
             return
         if not located.instance.is_persistent:
-            raise RefusedError(f"{located.vm.name} is transient: libvirt forgets it when it stops")
+            raise RefusedError(f"{located.vm.name} is {TRANSIENT}")
         if located.instance.power is not Power.OFF:
             # Known before it is stopped, rather than after.
             target = await self._migration.target_of(located, action)

@@ -1,8 +1,14 @@
 """Why a VM can't be treated in a certain way, as far as its definition shows. Pure."""
 
+from typing import Final
+
 from forewarned.actuators.driver import Power
 from forewarned.actuators.libvirt.definition import Definition
 from forewarned.actuators.libvirt.vocabulary import Word
+
+TRANSIENT: Final = (
+    "transient, so libvirt would forget it when it stops: make it persistent with `virsh define`"
+)
 
 
 def objection(
@@ -15,11 +21,14 @@ def objection(
         case Word.LIVE_MIGRATE if definition.host_devices:
             return "it uses devices of its host (passthrough), so it can't be migrated live"
         case Word.ACPI if definition.on_reboot != "restart":
-            return f"its on_reboot is {definition.on_reboot}, so a reboot would not start it again"
+            return (
+                f"its on_reboot is {definition.on_reboot}, so it would not come back after a"
+                " reboot: set on_reboot to restart"
+            )
         case Word.ACPI | Word.RESET | Word.HOLD | Word.SHUTDOWN if power is not Power.RUNNING:
             return f"it is {power}"
         case Word.RESTART | Word.COLD_MOVE if not is_persistent:
-            return "it is transient: libvirt forgets it when it stops"
+            return f"it is {TRANSIENT}"
     return None
 
 
@@ -27,4 +36,4 @@ def describe_shortage(*, free: int, needed: int) -> str | None:
     """None if there is enough memory, or libvirt can't tell: it says 0 then."""
     if free == 0 or free >= needed:
         return None
-    return f"{free >> 20} MiB of memory are free, and the VM has {needed >> 20}"
+    return f"only {free >> 20} MiB of memory are free, and the VM needs {needed >> 20} MiB"

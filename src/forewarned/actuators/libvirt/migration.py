@@ -50,7 +50,9 @@ class Routes:
 
 class NoTargetError(RefusedError):
     def __init__(self, reasons: list[str]) -> None:
-        because = "; ".join(reasons) or "the settings name no other host"
+        because = "; ".join(reasons) or (
+            "the settings name no other host to move it to: add one to targets"
+        )
         super().__init__(f"no host can take the VM: {because}")
 
 

@@ -38,7 +38,8 @@ class LibvirtAction(ActionTable, frozen=True, kw_only=True):
     """What to do if that can't be done, or has had no effect within `patience`."""
     patience: timedelta | None = None
     """How long the first way may take, and for `cold-move`, how long the guest has to shut down
-    before it is switched off. If not given, up to `timeout`, and a `cold-move` switches it off."""
+    before it is switched off. If not given, the first way may take up to `timeout`, and a
+    `cold-move` switches the guest off at once."""
 
     @property
     def is_by_switch(self) -> bool:
@@ -53,7 +54,8 @@ class LibvirtTable(EventActionsTable[LibvirtAction], frozen=True, kw_only=True):
     `qemu+tls://{host}/system`."""
     targets: tuple[str, ...] = ()
     """The hosts that VMs may be moved to, by their names. They are also looked through for VMs that
-    are no longer where the fleet says. If not given, those in `hosts` that are names."""
+    are no longer where the fleet says. If not given, the entries of `hosts` that are names rather
+    than patterns."""
     peer_uri: str | None = None
     """Where libvirt on one host reaches that of another, with the other's name for `{target}`. If
     not given, as `uri`."""

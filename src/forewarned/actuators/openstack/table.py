@@ -37,8 +37,8 @@ class OpenStackAction(ActionTable, frozen=True, kw_only=True):
     otherwise: Word | None = field(default=None, name="else")
     """What to do if that can't be done, or has had no effect within `patience`."""
     patience: timedelta | None = None
-    """How long the first way may take. If not given, up to `timeout`; a `cold-move` always has
-    that long."""
+    """How long the first way may take. If not given, up to `timeout`. A `cold-move` may always take
+    up to `timeout`, whatever this says."""
 
 
 class OpenStackTable(EventActionsTable[OpenStackAction], frozen=True, kw_only=True):
