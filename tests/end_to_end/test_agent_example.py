@@ -221,7 +221,7 @@ def test_the_shipped_file_is_checked_and_rehearsed(site: Site, server: Server) -
     ]
     fits = {line[0]: line for line in lines if line and line[-1] in {"yes", "no"}}
     assert set(fits) == {"Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"}
-    assert rehearsed.stdout.endswith("Would miss none.\n")
+    assert rehearsed.stdout.endswith("This VM would be ready in time for every type.\n")
     assert site.calls == ["stop -- app.service", "start -- app.service"]
     assert not site.server_state().startswith("DRAIN")
     # Nothing was scheduled, and so nothing approved.

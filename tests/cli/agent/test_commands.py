@@ -243,7 +243,7 @@ def test_a_rehearsal_describes_each_step_and_tells_which_types_it_would_miss(fil
     ]
     assert ["Reboot", "15m", "40.0s", "any", "yes"] in lines
     assert ["Preempt", "30s", "40.0s", "any", "no"] in lines
-    assert result.stdout.endswith("Would miss: Preempt.\n")
+    assert result.stdout.endswith("This VM would not be ready in time for: Preempt.\n")
     assert not mark.exists()
 
 
@@ -258,7 +258,7 @@ def test_a_live_rehearsal_runs_the_hooks_times_them_and_undoes_them(file: Path) 
     ).stdout
 
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.endswith("Would miss none.\n")
+    assert result.stdout.endswith("This VM would be ready in time for every type.\n")
     ran = [line for line in result.stdout.splitlines() if line.startswith(("prepare", "undo"))]
     assert len(ran) == 2
     assert not any(" 0.0s " in line for line in ran)

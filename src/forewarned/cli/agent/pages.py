@@ -195,7 +195,10 @@ def rehearsal_page(found: Rehearsed, *, resource: str) -> Iterator[RenderableTyp
     yield _fit_table(found.fits)
     yield ""
     missed = ", ".join(found.missed)
-    yield Text(f"Would miss: {missed}.", "red") if missed else "Would miss none."
+    if missed:
+        yield Text(f"This VM would not be ready in time for: {missed}.", "red")
+    else:
+        yield "This VM would be ready in time for every type."
 
 
 def _verdict(found: Rehearsed) -> Iterator[tuple[str, str]]:
