@@ -54,7 +54,7 @@ def _finding(name: str, address: Address, error: OSError) -> Finding:
                 where=where,
                 what=f"no interface of this machine has the address {AZURE_ADDRESS}",
                 todo=f"Run `ip address add {AZURE_ADDRESS}/32 dev lo` before the server starts."
-                " The systemd unit does so.",
+                " The unit forewarned-metadata-address does so.",
             )
         case errno.EADDRNOTAVAIL:
             return problem(
