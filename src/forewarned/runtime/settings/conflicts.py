@@ -27,8 +27,8 @@ def conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
         if settings.emulator_access is not EmulatorAccess.LOOPBACK:
             yield refuse(
                 "emulator_access",
-                "service mode knows each VM by its address, and no caller may choose one: omit it,"
-                " or use --mode emulator",
+                "service mode identifies each VM by its address or port mark, so callers can't"
+                " choose which VM they are: omit it, or use --mode emulator",
             )
         if not settings.control.is_loopback and settings.control_access is ControlAccess.OPEN:
             yield refuse(

@@ -356,7 +356,7 @@ class Settings:
     guest_return: timedelta = _setting(
         timedelta(minutes=10),
         _spans,
-        "how long to wait, after an actuator has restarted a VM, until its guest reads its document"
+        "how long to wait, after an actuator has restarted a VM, for its guest to read its document"
         " again",
     )
     publishing_private_addresses: bool = _setting(
