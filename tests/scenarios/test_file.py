@@ -131,7 +131,7 @@ at_least = "2020"
         "23: step[2].event: no earlier step makes an event named 'rebot'; did you mean reboot?",
         "24: step[2].by: no VM is named 'wob'; did you mean web?",
         (
-            "26: step[3]: the handler runs already: stop or kill it first, or say"
+            "26: step[3]: the handler is already running: stop or kill it first, or set"
             " start_handler = false"
         ),
         "28: step[3].name: there is another step named 'reboot'",
@@ -164,11 +164,11 @@ at_least = "2020"
         ("expect = [1]", "it.toml:1: expect[0]: expected a table, got 1"),
         (
             '[[step]]\ndo = "kill_handler"\n[[step]]\ndo = "kill_handler"',
-            "it.toml:3: step[1]: the handler does not run: start it first",
+            "it.toml:3: step[1]: the handler is not running: start it first",
         ),
         (
             'start_handler = false\n[[step]]\ndo = "wait_exited"',
-            "it.toml:2: step[0]: the handler does not run: start it first",
+            "it.toml:2: step[0]: the handler is not running: start it first",
         ),
         (
             '[[expect]]\nthat = "probe"\nprobe = { file = "a", command = ["b"] }',

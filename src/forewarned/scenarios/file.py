@@ -112,11 +112,12 @@ class _References:
             what = step.get("do")
             if what == "start_handler" and runs:
                 why = (
-                    "the handler runs already: stop or kill it first, or say start_handler = false"
+                    "the handler is already running: stop or kill it first, or set"
+                    " start_handler = false"
                 )
                 yield Mistake(path=path, why=why)
             if what in _ENDS_HANDLER and not runs:
-                yield Mistake(path=path, why="the handler does not run: start it first")
+                yield Mistake(path=path, why="the handler is not running: start it first")
             runs = what == "start_handler" or (runs and what not in _ENDS_HANDLER)
 
     def _event_names(self, before: int) -> list[str]:

@@ -221,7 +221,7 @@ class _Player:
     async def _wait_exited(self, step: steps.WaitExited) -> None:
         await self._wait(lambda: False, step.within)
         if self._handler.exit_code is None:
-            raise _StepError("it still runs")
+            raise _StepError("it is still running")
 
     async def _wait(self, is_so: Callable[[], bool], within: timedelta) -> None:
         """Until it is so, or has taken too long, or can't be so any more."""

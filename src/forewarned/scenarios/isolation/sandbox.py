@@ -40,8 +40,8 @@ class LeftRunningError(SandboxError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the handler has processes that can't be ended: is it run as another user, or does it"
-            " wait for a disk?"
+            "the handler has processes that can't be ended: is it running as another user, or"
+            " waiting for a disk?"
         )
 
 

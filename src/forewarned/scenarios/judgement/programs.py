@@ -45,7 +45,7 @@ class ProgramJudge(Judge):
             if exited.code == expectation.code and observation.at <= deadline:
                 return held(observation)
             return broken(exit_words(exited.code), observation)
-        return open_until(deadline) if self.seen.now < deadline else broken("it still runs")
+        return open_until(deadline) if self.seen.now < deadline else broken("it is still running")
 
     def _running(self) -> Verdict:
         for observation, exited in self.seen.exits():
