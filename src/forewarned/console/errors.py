@@ -50,5 +50,9 @@ def answer_with(pages: Pages) -> Callable[[Request, Exception], Response]:
 def _no_page(request: Request, error: HTTPException) -> Failure:
     status = HTTPStatus(error.status_code)
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        return Failure(status, "this address only accepts the form of its page", {})
+        why = (
+            "this address only accepts the form from its page: go back to that page, and send the"
+            " form from there"
+        )
+        return Failure(status, why, {})
     return Failure(status, f"there is no page at {request.url.path[:200]}", {})

@@ -64,7 +64,9 @@ async def _step_to_change(visit: Visit) -> None:
         await time.step(max(left, timedelta(seconds=1)))
         if await visit.ask(_last_row) != before:
             return
-    raise FieldError("nothing is due: time alone changes nothing")
+    raise FieldError(
+        "nothing is due, so moving the clock would change nothing: schedule an event first"
+    )
 
 
 def _next_not_before(snapshot: Snapshot) -> datetime | None:
