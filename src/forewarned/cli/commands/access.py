@@ -200,7 +200,8 @@ def import_(*, file: Path | None, config: Path | None, data: str | None, store: 
 def _hint_at_file(place: Place) -> None:
     if place.database is not None and place.file.exists():
         click.echo(
-            f"{place.file} has tokens that nodes do not use: 'forewarned token import' adds them",
+            f"{place.file} has tokens that the nodes don't use: 'forewarned token import' adds them"
+            " to the database",
             err=True,
         )
 

@@ -50,7 +50,7 @@ def faults(session: Session) -> None:
     help="For kind status: the value of Retry-After.",
 )
 @click.option(
-    "--delay", type=read_span, metavar="SPAN", help="Delay the response; goes with any kind."
+    "--delay", type=read_span, metavar="SPAN", help="Delay the response; works with any kind."
 )
 @click.option(
     "--times",

@@ -57,4 +57,6 @@ def history(
 def _refuse_options_in_front(context: click.Context, command: str) -> None:
     given = [name.rstrip("_") for name, value in context.params.items() if value is not None]
     if given:
-        raise click.UsageError(f"give --{given[0]} after {command}: 'history {command} --help'")
+        raise click.UsageError(
+            f"give --{given[0]} after {command}: see 'forewarned history {command} --help'"
+        )

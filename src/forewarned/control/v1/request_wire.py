@@ -109,7 +109,7 @@ class AddFault(Ask, frozen=True):
     status: Annotated[int | None, about("for kind status: 400 to 599")] = None
     retry_after: Annotated[Span | None, about("for kind status; default: none, 1s for 429")] = None
     delay: Annotated[
-        Span | None, about("in real time, before the response; goes with any kind")
+        Span | None, about("in real time, before the response; works with any kind")
     ] = None
     times: Annotated[
         int | None, about("how many times to use it; default: until it is removed")
