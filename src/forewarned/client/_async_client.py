@@ -42,26 +42,26 @@ class AsyncScheduledEvents(Session):
         await self._forget()
 
     async def document(self) -> Document:
-        """All events of this moment, with the number that says whether they have changed."""
+        """Return the current events, with the incarnation: it says whether they have changed."""
         return await self._run(self._protocol.read())
 
     async def events(self) -> tuple[Event, ...]:
-        """The events of this moment."""
+        """Return the current events."""
         return (await self.document()).events
 
     async def approve(self, *events: Event | str) -> None:
-        """Let these events, or the events of these ids, start before their NotBefore.
+        """Let these events, or the events with these ids, start before their NotBefore.
 
-        All are approved, or none. An event that was approved before, or has started, is fine.
+        All are approved, or none. An event that is already approved, or has started, is no error.
         """
         await self._run(self._protocol.approve(*events))
 
     async def me(self) -> Instance:
-        """What the service says this VM is; asked for once."""
+        """Return what the service says about this VM. It is requested only once."""
         return await self._run(self._protocol.me())
 
     def contact(self) -> Contact:
-        """How the service was doing when it was asked last; asks nothing."""
+        """Return how the service was doing at the last request. Sends no request."""
         return self._contact(self._connection)
 
     def watch(
@@ -73,7 +73,7 @@ class AsyncScheduledEvents(Session):
         only_mine: bool = False,
         since: Document | None = None,
     ) -> AsyncGenerator[Change, None]:
-        """Every change of the events: see `ScheduledEvents.watch`."""
+        """Yield every change of the events: see `ScheduledEvents.watch`."""
         return self._watching(
             self._watch(
                 poll=poll, timeout=timeout, patience=patience, only_mine=only_mine, since=since
@@ -81,7 +81,7 @@ class AsyncScheduledEvents(Session):
         )
 
     def exchanges(self, *, poll: float | timedelta = 1.0) -> AsyncGenerator[Exchange, None]:
-        """Every read of the document as it went: see `ScheduledEvents.exchanges`."""
+        """Yield the outcome of every read of the document: see `ScheduledEvents.exchanges`."""
         exchanges = Exchanges(self._protocol, poll=_clock.seconds(poll))
         return self._exchanging(exchanges)
 

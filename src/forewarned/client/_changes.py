@@ -28,14 +28,14 @@ GLANCE: Final = timedelta(seconds=30)
 
 
 class ChangeKind(StrEnum):
-    """What a change is; an event has at most one from one document to the next."""
+    """The kind of a change. An event has at most one change between two documents."""
 
     APPEARED = "appeared"
     """It was in no document before. It may be Started already."""
     STARTED = "started"
-    """It was Scheduled and is Started; other fields may have moved as well."""
+    """It was Scheduled and is Started; other fields may have changed as well."""
     CHANGED = "changed"
-    """Another field moved: fewer resources, for example."""
+    """Another field changed: for example, there are fewer resources."""
     GONE = "gone"
     """It is over, for all or, in `watch(only_mine=True)`, for this VM: recover now."""
 

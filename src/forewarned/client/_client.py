@@ -24,8 +24,8 @@ class ScheduledEvents(Session):
 
     Without an `endpoint`, the first call looks for it: FOREWARNED_ENDPOINT, Azure's address, and
     what DHCP says. `timeout` is for one request. The first read may switch the service on, which
-    takes up to two minutes, so that it has `first_timeout`. `resource` is the name of this VM, if
-    you know it; otherwise the service is asked. Spans are seconds or timedeltas.
+    takes up to two minutes, so it has a limit of its own, `first_timeout`. `resource` is the name
+    of this VM, if you know it; otherwise the service is asked. Spans are seconds or timedeltas.
 
     One object may be used from several threads, and any of them may close it.
     """
@@ -41,7 +41,8 @@ class ScheduledEvents(Session):
     def close(self) -> None:
         """End every watch of this object at once, and refuse every later call with ClosedError.
 
-        Another call that is under way, an approval perhaps, gets its answer but no second try.
+        Another call that is under way, such as an approval, still gets its answer, but is not
+        retried.
         """
         self._closed.set()
         if self._connection is not None:
@@ -49,26 +50,26 @@ class ScheduledEvents(Session):
         self._forget()
 
     def document(self) -> Document:
-        """All events of this moment, with the number that says whether they have changed."""
+        """Return the current events, with the incarnation: it says whether they have changed."""
         return self._run(self._protocol.read())
 
     def events(self) -> tuple[Event, ...]:
-        """The events of this moment."""
+        """Return the current events."""
         return self.document().events
 
     def approve(self, *events: Event | str) -> None:
-        """Let these events, or the events of these ids, start before their NotBefore.
+        """Let these events, or the events with these ids, start before their NotBefore.
 
-        All are approved, or none. An event that was approved before, or has started, is fine.
+        All are approved, or none. An event that is already approved, or has started, is no error.
         """
         self._run(self._protocol.approve(*events))
 
     def me(self) -> Instance:
-        """What the service says this VM is; asked for once."""
+        """Return what the service says about this VM. It is requested only once."""
         return self._run(self._protocol.me())
 
     def contact(self) -> Contact:
-        """How the service was doing when it was asked last; asks nothing."""
+        """Return how the service was doing at the last request. Sends no request."""
         return self._contact(self._connection)
 
     def watch(
@@ -80,12 +81,13 @@ class ScheduledEvents(Session):
         only_mine: bool = False,
         since: Document | None = None,
     ) -> Iterator[Change]:
-        """Every change of the events, from those that are there now on (or since `since`).
+        """Yield every change of the events.
 
-        Looks every `poll`, or as soon as something changes where the service offers that. Ends
-        after `timeout`, if there is one. Goes on through every failure that may pass; with
-        `patience`, one that has lasted so long is raised as UnavailableError. `only_mine` leaves
-        out what does not interrupt this VM.
+        It begins with the current ones, or with what has changed since `since`. Polls every
+        `poll`, or learns of changes at once if the service offers long polls. Ends after
+        `timeout`, if there is one. Continues through temporary failures; with `patience`, raises
+        UnavailableError once a failure has lasted that long. `only_mine` leaves out what does not
+        interrupt this VM.
         """
         return self._watching(
             self._watch(
@@ -94,10 +96,11 @@ class ScheduledEvents(Session):
         )
 
     def exchanges(self, *, poll: float | timedelta = 1.0) -> Iterator[Exchange]:
-        """Every read of the document as it went, for programs that record or measure an endpoint.
+        """Yield the outcome of every read of the document.
 
-        Each read is whole and unconditional. A failure is no error here but an Exchange like any
-        other, after which the pauses grow. Ends when this object is closed.
+        This is for programs that record or measure an endpoint. Each read is whole and
+        unconditional. A failure raises nothing: it is an Exchange like any other, and the pauses
+        grow after it. Ends when this object is closed.
         """
         exchanges = Exchanges(self._protocol, poll=_clock.seconds(poll))
         return self._exchanging(exchanges)

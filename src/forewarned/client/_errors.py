@@ -26,7 +26,7 @@ class EndpointNotFoundError(ScheduledEventsError):
 
 
 class RefusedError(ScheduledEventsError):
-    """The service answered `status` to what `url` asks for, and said `message`."""
+    """The service refused the request to `url`, with `status` and `message`."""
 
     def __init__(self, status: int, message: str, *, url: str = "") -> None:
         answered = f"{url or 'the service'} answered {status}"
@@ -48,7 +48,10 @@ class UnsupportedVersionError(RefusedError):
 
 
 class ProtocolError(ScheduledEventsError):
-    """What answered does not speak scheduled events: a proxy, a portal, or a broken answer."""
+    """What answered does not speak scheduled events.
+
+    For example a proxy, a captive portal, or a malformed answer.
+    """
 
 
 class UnavailableError(ScheduledEventsError):
@@ -56,7 +59,7 @@ class UnavailableError(ScheduledEventsError):
 
 
 class ClosedError(ScheduledEventsError):
-    """The object has been closed: nothing more is asked. A watch just ends then."""
+    """The object has been closed: it sends no more requests. A watch simply ends."""
 
     def __init__(self) -> None:
         super().__init__("this ScheduledEvents object is closed")

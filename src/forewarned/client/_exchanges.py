@@ -15,7 +15,7 @@ from forewarned.client._steps import Answer, Flow, Lost, Passed, Pause
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One read of the document, as it went."""
+    """One read of the document and its outcome."""
 
     at: datetime
     """When it ended, by this machine's clock, in UTC."""
@@ -25,7 +25,8 @@ class Exchange:
     """By name in lower case."""
     body: bytes = b""
     loss: str = ""
-    """Why there was no answer: `unreached`, `timed_out`, `broken` or `oversized`; empty for one."""
+    """Why there was no answer: `unreached`, `timed_out`, `broken` or `oversized`; empty if there
+    was one."""
     reason: str = ""
     """The same in words."""
 

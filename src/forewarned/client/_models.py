@@ -69,12 +69,12 @@ class EventSource(_Open):
 class Event:
     """One planned interruption.
 
-    What an old api-version does not send, or can't be parsed, has its default here; whatever
-    is unknown or unreadable is in `extra` as it came.
+    Fields that an old api-version does not send, or that can't be parsed, have their defaults.
+    Unknown and unreadable fields are in `extra`, as received.
     """
 
     event_id: str
-    """As it was sent. Ids compare without letter case: see `key`."""
+    """As it was sent. Ids are compared ignoring case: see `key`."""
     type: EventType
     status: EventStatus
     resources: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class Event:
 
     @property
     def key(self) -> str:
-        """The id as events are compared by."""
+        """The id by which events are compared."""
         return self.event_id.lower()
 
     @property
@@ -101,7 +101,7 @@ class Event:
         return self.status is EventStatus.STARTED
 
     def concerns(self, resource: str) -> bool:
-        """Whether the VM of this name is interrupted; names compare without letter case."""
+        """Whether the VM of this name is interrupted; names are compared ignoring case."""
         wanted = resource.lower()
         # api-version 2017-03-01 puts an underscore before the names of VMs.
         return any(name.lower() in {wanted, f"_{wanted}"} for name in self.resources)
@@ -115,7 +115,8 @@ class Document:
     """Rises with every change; may fall when a service that was off for a day comes back."""
     events: tuple[Event, ...] = ()
     at: datetime = field(compare=False)
-    """When it was sent, by the service's clock if the answer says so, by ours if not."""
+    """When it was sent: by the service's clock if the answer says so, otherwise by this
+    machine's."""
     extra: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def find(self, event_id: str) -> Event | None:
@@ -141,7 +142,7 @@ class Contact:
     """How long ago that was, by a clock that only goes forward; None for never."""
     incarnation: int | None
     wait: timedelta
-    """How long the service may hold a request in silence, all being well."""
+    """How long the service may hold a request without answering while all is well."""
     trouble: Exception | None
     """Why the last request of a watch failed; None if it did not."""
 

@@ -84,7 +84,10 @@ class Event:
             raise WaitTimeoutError(f"{self!r} was canceled; {self._account}")
 
     def wait_gone(self, timeout: float = 5) -> None:
-        """Wait until it is over, minutes after it has started: `advance` the clock."""
+        """Wait until it is over.
+
+        That is minutes after its start by the service's clock, so call `advance` first.
+        """
         self._wait(lambda: self.status in _OVER, timeout, "is not over")
 
     # --- deciding ---

@@ -66,9 +66,10 @@ class Faults:
         """Make something go wrong from now on, `times` times or until it is removed.
 
         `what` is a kind (`"empty"`, `"reset"`, `"truncated"`, `"stale"`, `"malformed"`,
-        `"unknown-fields"`, `"unknown-event"`) or a status (`500`); both have keywords, too. A
-        `delay` goes with any kind, or alone; it is real time. `vm` (a name) and `method` (`"GET"`:
-        reads, `"POST"`: approvals) narrow it down. Raises ValueError for what makes no sense.
+        `"unknown-fields"`, `"unknown-event"`) or a status (`500`); you can also pass them as
+        `kind=` or `status=`. A `delay` works with any kind, or alone; it is real time. `vm` (a
+        name) and `method` (`"GET"`: reads, `"POST"`: approvals) narrow it down. Raises ValueError
+        for invalid arguments.
         """
         if isinstance(what, int):
             if status is not None:

@@ -36,9 +36,12 @@ class Request:
     `refused` if it was not understood.
     """
     status: int | None
-    """Of the answer. None where there was none: the poll waits for a change, or was reset."""
+    """The status of the answer; None if there was none.
+
+    Then the poll is still waiting, its connection was reset, or the client gave up.
+    """
     refusal: str = ""
-    """Why it was not understood, where it was not."""
+    """Why the request was not understood; empty if it was."""
 
 
 class Ledger:

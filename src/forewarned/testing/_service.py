@@ -40,7 +40,7 @@ class ScheduledEventsService:
 
     @property
     def endpoint(self) -> str:
-        """Where it listens: the endpoint of the default VM, the one that `vm()` gives.
+        """Where it listens: the endpoint of the default VM, the one that `vm()` returns.
 
         Other VMs have endpoints of their own, below this one.
         """
@@ -67,8 +67,8 @@ class ScheduledEventsService:
         """The VM of this name, made on first use. VMs of one set share a document.
 
         Events of VMs that have never read their document are not announced, as on Azure.
-        A VM counts as having read it, unless `active` is False. Raises ValueError for what makes
-        no sense, or differs from what the VM was made as.
+        A VM counts as having read it, unless `active` is False. Raises ValueError for invalid
+        arguments, or if they differ from those the VM was created with.
         """
         spec = VmSpec(
             name=name,

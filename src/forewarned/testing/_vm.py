@@ -44,7 +44,7 @@ class Vm:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What `forewarned.client` finds the endpoint by, for another process."""
+        """Variables with which `forewarned.client` in another process finds the endpoint."""
         return {ENDPOINT_VARIABLE: self.endpoint}
 
     def set_environment(self, monkeypatch: "pytest.MonkeyPatch") -> None:
@@ -62,12 +62,13 @@ class Vm:
     ) -> Event:
         """Schedule a Freeze, Reboot, Redeploy, Preempt (of a Spot VM) or Terminate.
 
-        `notice` is the time to NotBefore, by default what Azure gives; `duration` the impact that
-        the document tells of. The source is `Platform`, but `User` for a Terminate. Raises
-        ValueError for what makes no sense.
+        `notice` is the time to NotBefore, by default what Azure gives. `duration` is the impact
+        shown in the document. The source is `User` for a Terminate, otherwise `Platform`. Raises
+        ValueError for invalid arguments.
 
         Without a `notice`, a Terminate does what deleting the VM does on Azure: a VM that was made
-        with a `terminate_notice` sees it and goes then, every other is gone at once.
+        with a `terminate_notice` sees the event and is deleted after its notice; any other VM is
+        gone at once.
         """
         kind = choose(EventType, type, "a type of event")
         if kind is EventType.TERMINATE and notice is None:
@@ -107,7 +108,7 @@ class Vm:
         return await self._server.use_cases.engine.decide(work)
 
     def fail_host(self) -> Event:
-        """Break the host it is on: an event that has started already, with no notice at all."""
+        """Make its host fail: the VM gets an event that is Started from the beginning."""
 
         async def fail() -> list[EventRecord]:
             use_cases = self._server.use_cases
@@ -120,9 +121,9 @@ class Vm:
         return Event(self._server, record.event.id)
 
     def document(self, api_version: str = "2020-07-01") -> dict[str, Any]:
-        """Its document as it is now, JSON decoded. Does not count as a request of the VM.
+        """Return its current document, decoded from JSON. Does not count as a request of the VM.
 
-        Raises ValueError for an api-version that there is not.
+        Raises ValueError for an unknown api-version.
         """
         if api_version not in EVENT_VERSIONS:
             known = ", ".join(EVENT_VERSIONS)
