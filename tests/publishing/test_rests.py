@@ -1,12 +1,14 @@
 """A target that fails, or asks for time, is left alone by all nodes, with all of its messages."""
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 
 import pytest
 
+from forewarned.publishing.retries import FAILURES_OF_DEAD
 from forewarned.publishing.turn import CLAIM
-from forewarned.service.subscriptions.model import Message, Subscription
+from forewarned.service.subscriptions.model import DeliveryState, Message, Rest, Subscription
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, SECOND
 from tests.publishing.stage import Attempt, Stage, a_stage, until
@@ -145,6 +147,65 @@ async def test_a_dead_target_is_tried_once_a_minute_however_many_scopes_there_ar
 
     # Eight at once, one more that is alone, and then after 1, 2, 4 … 60 seconds.
     assert 8 + 9 < len(to_ops(stage)) <= 8 + 1 + 6 + 9
+
+
+async def has_failed(stage: Stage, *, times: int, delivered: int = 0) -> None:
+    """To `ops`, until just now."""
+    await stage.engine.decide(
+        lambda tx: tx.note_health(
+            "ops", delivered=delivered, failed=times, error="503", rest=Rest(times, tx.real_now)
+        )
+    )
+
+
+async def test_what_has_waited_for_a_dead_target_for_a_day_is_given_up_with_what_is_tried(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One attempt a minute is too few for all scopes."""
+    for number in range(40):
+        await stage.happen(f"scope{number}")
+    await stage.happen("scope1")
+    await stage.pass_time(DAY + SECOND)
+    await stage.happen("scope1")
+    await has_failed(stage, times=FAILURES_OF_DEAD - 1)
+    stage.targets.script = ops(lambda: BUSY)
+    with caplog.at_level(logging.WARNING):
+        async with stage.publisher():
+            await stage.settled(failed=FAILURES_OF_DEAD)
+            await turns(stage)
+
+    health = await stage.health()
+    [left] = [
+        each
+        for each in await stage.deliveries(DeliveryState.PENDING)
+        if (each.subscription, each.message.scope_id) == ("ops", "scope1")
+    ]
+    given_up = await stage.deliveries(DeliveryState.UNDELIVERED)
+    [told] = [each for each in caplog.records if "waited" in each.message]
+    assert (health.undelivered, health.failed) == (41, FAILURES_OF_DEAD)
+    assert {(each.last_error, each.due_at) for each in given_up} == {(BUSY.reason, None)}
+    assert sorted(each.attempts for each in given_up) == [0] * 40 + [1]
+    assert left.due_at is not None
+    assert told.__dict__["messages"] == 41
+
+
+@pytest.mark.parametrize(
+    ("times", "delivered"), [(1, 0), (FAILURES_OF_DEAD - 2, 0), (FAILURES_OF_DEAD, 1)]
+)
+async def test_nothing_is_given_up_untried_if_its_target_may_have_been_well_within_the_day(
+    stage: Stage, times: int, delivered: int
+) -> None:
+    """The server may have been down, or may have delivered others."""
+    for number in range(40):
+        await stage.happen(f"scope{number}")
+    await stage.pass_time(DAY + SECOND)
+    await has_failed(stage, times=times, delivered=delivered)
+    stage.targets.script = ops(lambda: BUSY)
+    async with stage.publisher():
+        await stage.settled(failed=times + 1)
+        await turns(stage)
+
+    assert (await stage.health()).undelivered == 0
 
 
 async def test_one_message_that_always_fails_keeps_no_other_waiting(stage: Stage) -> None:

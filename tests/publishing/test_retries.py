@@ -4,7 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from forewarned.publishing.retries import GIVE_UP_AFTER, LONGEST, after, rest_after
+from forewarned.publishing.retries import (
+    FAILURES_OF_DEAD,
+    GIVE_UP_AFTER,
+    LONGEST,
+    after,
+    is_dead,
+    rest_after,
+)
 from forewarned.service.subscriptions.model import Delivery, DeliveryState, Rest
 from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome, Refused
 from tests.builders import DAY, HOUR, MINUTE, NOON, SECOND
@@ -119,6 +126,24 @@ def test_rests_double_from_the_second_failure_on_up_to_a_minute() -> None:
 
     assert lengths == [0, 1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert rest_after(rest, [Delivered()], jitter=0.5, now=now) is None
+
+
+def test_a_target_that_nobody_has_tried_for_hours_begins_anew() -> None:
+    """The server was down: what failed before says little of what the target did meanwhile."""
+    long = Rest(900, NOON - 2 * HOUR - SECOND)
+    short = Rest(900, NOON - 2 * HOUR)
+
+    assert rested(long, Later(reason="500")) == Rest(1, NOON)
+    assert rested(short, Later(reason="500")) == Rest(901, NOON + MINUTE)
+
+
+def test_a_target_is_dead_after_hours_of_failures_alone() -> None:
+    busy = Later(reason="500")
+
+    assert is_dead(Rest(FAILURES_OF_DEAD, NOON), [busy])
+    assert not is_dead(Rest(FAILURES_OF_DEAD - 1, NOON), [busy])
+    assert not is_dead(Rest(FAILURES_OF_DEAD, NOON), [Refused(reason="400")])
+    assert not is_dead(None, [busy])
 
 
 @pytest.mark.parametrize(("asked", "length"), [(MINUTE, MINUTE), (DAY, DAY), (9 * DAY, DAY)])

@@ -329,7 +329,7 @@ async def test_a_rest_is_over_if_messages_are_asked_for_or_the_subscription_is_c
 
     rests, _ = await store.transact(methodcaller("rests"))
     assert (found, again) == (1, 0)
-    assert rests == {"ops": Rest(2, NOON), "chat": Rest(2, NOON)}
+    assert rests == {"ops": Rest(1, NOON), "chat": Rest(1, NOON)}
 
 
 async def test_it_is_known_which_subscriptions_a_node_is_delivering_to(
@@ -416,6 +416,54 @@ async def test_what_is_forgotten_is_counted_and_no_more_at_a_time_than_is_said(
     assert second == ({"ops": Forgotten(pending=1), "chat": Forgotten(pending=1)}, [])
     assert [health[name].removed for name in ("ops", "chat")] == [3, 3]
     assert await count(store, "messages") == 0
+
+
+async def test_what_has_waited_for_long_can_be_given_up_and_the_next_goes(
+    store: Store, clock: VirtualClock
+) -> None:
+    """The oldest first, none that is under way, and of that subscription alone."""
+    await put(store, OPS, CHAT)
+    await queue(store, a_message(number=1, scope_id="scope2"))
+    await claim(store)
+    both = "ops", "chat"
+    await queue(store, *(a_message(number=number) for number in (2, 3, 4)), names=both)
+    await queue(store, a_message(number=5, scope_id="scope3"))
+    await clock.step(2 * SECOND)
+    await queue(store, a_message(number=6))
+
+    def give_up(tx: Transaction) -> int:
+        return tx.give_up_waiting("ops", before=NOON + SECOND, error="503", limit=3)
+
+    first, _ = await store.transact(give_up)
+    due = numbers(await claim(store))
+    await store.transact(methodcaller("release_deliveries", by=NODE))
+    second, _ = await store.transact(give_up)
+
+    given_up = await listed(store, DeliveryState.UNDELIVERED)
+    assert (first, second, due) == (3, 2, [5, 6])
+    assert [(each.message.number, each.last_error) for each in given_up] == [
+        (number, "503") for number in (1, 2, 3, 4, 5)
+    ]
+    assert {(each.given_up_at, each.due_at) for each in given_up} == {(NOON + 2 * SECOND, None)}
+    assert sorted(numbers(await claim(store, names=both))) == [2, 6]
+
+
+async def test_nothing_is_given_up_where_something_was_delivered_since(
+    store: Store, clock: VirtualClock
+) -> None:
+    await put(store, OPS)
+    await queue(store, a_message(number=1))
+    await clock.step(SECOND)
+    await store.transact(methodcaller("note_health", "ops", delivered=1, failed=0, error=""))
+
+    before, _ = await store.transact(
+        lambda tx: tx.give_up_waiting("ops", before=NOON + SECOND, error="503", limit=3)
+    )
+    after, _ = await store.transact(
+        lambda tx: tx.give_up_waiting("ops", before=NOON + 2 * SECOND, error="503", limit=3)
+    )
+
+    assert (before, after) == (0, 1)
 
 
 async def test_a_clock_that_was_put_back_keeps_nothing_waiting(

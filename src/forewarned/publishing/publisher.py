@@ -193,6 +193,13 @@ class Publisher:
                 self._begin(delivery, subscription)
         for delivery in turn.given_up:
             _log_given_up(delivery)
+        for name, number in turn.given_up_waiting.items():
+            if number:
+                _log.warning(
+                    "messages that have waited for a dead target were given up,"
+                    " and are kept as undelivered",
+                    extra={"subscription": name, "messages": number},
+                )
         for name, forgotten in turn.forgotten.items():
             _log.warning(
                 "messages that were not delivered were removed, because they were too old",

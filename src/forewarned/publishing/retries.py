@@ -21,6 +21,10 @@ _MOST_DOUBLINGS: Final = 12
 """More would only overflow: an hour is reached before."""
 _LONGEST_BETWEEN_PROBES: Final = timedelta(minutes=1)
 """An event may give a quarter of an hour's notice: a target that is back must soon be noticed."""
+FAILURES_OF_DEAD: Final = 240
+"""In a row: hours of them, where there is one a minute."""
+_UNATTENDED: Final = timedelta(hours=2)
+"""What waits is tried every hour at least: if nobody did, no server was running."""
 _NONE: Final = timedelta(0)
 
 
@@ -59,12 +63,24 @@ def rest_after(
         if any(isinstance(each, Delivered) for each in outcomes):
             rest = None
         elif any(isinstance(each, Later) for each in outcomes):
+            if rest is not None and now - rest.until > _UNATTENDED:
+                rest = None
             number = 1 if rest is None else rest.number + 1
             rest = Rest(number, now + _between_probes(number, jitter))
     if asked:
         until = now + min(asked, LONGEST_REST)
         rest = Rest(1, until) if rest is None else Rest(rest.number, max(rest.until, until))
     return rest
+
+
+def is_dead(rest: Rest | None, outcomes: Collection[Outcome]) -> bool:
+    """Whether a target that has failed again has done nothing else for a long time.
+
+    With many scopes there are more messages than attempts. So what has waited for such a target for
+    as long as a message is tried is given up with it.
+    """
+    has_failed = any(isinstance(each, Later) for each in outcomes)
+    return has_failed and rest is not None and rest.number >= FAILURES_OF_DEAD
 
 
 def _between_probes(number: int, jitter: float) -> timedelta:

@@ -41,7 +41,7 @@ _MOST_FAILING: Final = 1
 _MOST_QUEUED: Final = 1024
 """Deliveries of messages from the outbox in one turn: changes wait for it on SQLite."""
 MOST_REMOVED: Final = 1024
-"""Deliveries that are removed in one turn because they are too old."""
+"""Deliveries that are removed, or given up untried, in one turn because they are too old."""
 _AT_ONCE: Final = timedelta(0)
 _PUBLISHER: Final = Actor(name="publisher")
 
@@ -75,6 +75,9 @@ class Standing:
 class Turn(NamedTuple):
     claimed: Sequence[tuple[Delivery, Subscription]]
     given_up: Sequence[Delivery]
+    """At an attempt."""
+    given_up_waiting: Mapping[str, int]
+    """How many were given up because their target is dead, by subscription."""
     again: timedelta | None
     """When there is something to do; None if that is not known."""
     is_on: bool
@@ -89,7 +92,7 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     tx.lock_publishing()
     if standing.resumes:
         tx.release_deliveries(by=standing.by)
-    given_up = _settle(tx, standing)
+    given_up, given_up_waiting = _settle(tx, standing)
     if standing.under_way:
         tx.renew_claims(standing.under_way, by=standing.by, until=tx.real_now + CLAIM)
     subscriptions = {each.name: each for each in tx.subscriptions()}
@@ -120,6 +123,7 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     return Turn(
         claimed=[(each, subscriptions[each.subscription]) for each in claimed],
         given_up=given_up,
+        given_up_waiting=given_up_waiting,
         again=_again(tx, idle, instants) if is_emptied and not leaves_old else _AT_ONCE,
         is_on=bool(subscriptions),
         forgotten=forgotten,
@@ -138,10 +142,10 @@ def _is_active(subscription: Subscription) -> bool:
     return subscription.state is SubscriptionState.ACTIVE
 
 
-def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
-    """Returns what was given up."""
+def _settle(tx: Transaction, standing: Standing) -> tuple[list[Delivery], dict[str, int]]:
+    """Returns what was given up at its attempt, and how many of each subscription with it."""
     if not standing.attempted:
-        return []
+        return [], {}
     keys = {each.key for each in standing.attempted}
     held = {each.key: each for each in tx.claimed(keys, by=standing.by)}
     given_up, delivered, failed = [], Counter[str](), Counter[str]()
@@ -163,21 +167,28 @@ def _settle(tx: Transaction, standing: Standing) -> list[Delivery]:
         if left.state is DeliveryState.UNDELIVERED:
             given_up.append(left)
     rests = tx.rests()
+    waiting: dict[str, int] = {}
     for name, attempted in sorted(outcomes.items()):
+        became = [each.outcome for each in attempted]
+        rest = retries.rest_after(
+            rests.get(name), became, jitter=attempted[0].jitter, now=tx.real_now
+        )
         tx.note_health(
             name,
             delivered=delivered[name],
             failed=failed[name],
             error=errors.get(name, ""),
-            rest=retries.rest_after(
-                rests.get(name),
-                [each.outcome for each in attempted],
-                jitter=attempted[0].jitter,
-                now=tx.real_now,
-            ),
+            rest=rest,
         )
+        if retries.is_dead(rest, became):
+            waiting[name] = tx.give_up_waiting(
+                name,
+                before=tx.real_now - retries.GIVE_UP_AFTER,
+                error=errors[name],
+                limit=MOST_REMOVED,
+            )
         _pause_if_gone(tx, name, attempted)
-    return given_up
+    return given_up, waiting
 
 
 def _pause_if_gone(tx: Transaction, name: str, attempted: Collection[Attempted]) -> None:

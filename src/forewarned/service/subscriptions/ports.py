@@ -127,6 +127,12 @@ class PublishingTransaction(Protocol):
         not delivering them.
         """
 
+    def give_up_waiting(self, name: str, *, before: datetime, error: str, limit: int) -> int:
+        """Give up what was queued before, unless something was delivered since, the oldest first.
+
+        At most so many, and nothing that is under way. Returns how many there were.
+        """
+
     def forget_deliveries(
         self, *, given_up_before: datetime, queued_before: datetime, limit: int
     ) -> Mapping[str, Forgotten]:

@@ -135,7 +135,8 @@ class PublishingWrites(Subscriptions):
 
     def _end_rest(self, name: str) -> None:
         self._writable.write(
-            "UPDATE subscriptions SET rests_until = ? WHERE name = ? AND rests > 0",
+            # What failed before says nothing of what an operator has changed.
+            "UPDATE subscriptions SET rests = 1, rests_until = ? WHERE name = ? AND rests > 0",
             (micros(self.real_now), name),
         )
 
@@ -352,6 +353,34 @@ class PublishingWrites(Subscriptions):
         )
         return None if instant is None else to_instant(instant)
 
+    def give_up_waiting(self, name: str, *, before: datetime, error: str, limit: int) -> int:
+        found = self._all(
+            """SELECT number, scope_id FROM deliveries
+               WHERE subscription = ? AND state = 'pending' AND queued_at < ?
+                 AND claimed_by IS NULL
+                 AND NOT EXISTS (SELECT 1 FROM subscriptions
+                                 WHERE name = subscription AND last_delivered_at >= ?)
+               ORDER BY number LIMIT ?""",
+            name,
+            micros(before),
+            micros(before),
+            limit,
+        )
+        if found:
+            self._writable.write(
+                f"""UPDATE deliveries
+                    SET state = 'undelivered', due_at = NULL, given_up_at = ?, last_error = ?
+                    WHERE subscription = ? AND {self._dialect.among("number", "?")}""",
+                (
+                    micros(self.real_now),
+                    error,
+                    name,
+                    self._dialect.several([int(row["number"]) for row in found]),
+                ),
+            )
+            self._appoint_among(name, found)
+        return len(found)
+
     def forget_deliveries(
         self, *, given_up_before: datetime, queued_before: datetime, limit: int
     ) -> dict[str, Forgotten]:
@@ -379,11 +408,7 @@ class PublishingWrites(Subscriptions):
         self._writable.write(
             "UPDATE subscriptions SET removed = removed + ? WHERE name = ?", (len(rows), name)
         )
-        scopes = {row["scope_id"] for row in rows}
-        self._appoint(
-            f"subscription = :name AND {self._dialect.among('scope_id', ':scopes')}",
-            {"name": name, "scopes": self._dialect.several(sorted(scopes))},
-        )
+        self._appoint_among(name, rows)
         pending = sum(row["state"] == str(DeliveryState.PENDING) for row in rows)
         return Forgotten(undelivered=len(rows) - pending, pending=pending)
 
@@ -400,6 +425,13 @@ class PublishingWrites(Subscriptions):
         self._appoint(
             "subscription = :name AND scope_id = :scope_id",
             {"name": delivery.subscription, "scope_id": delivery.message.scope_id},
+        )
+
+    def _appoint_among(self, name: str, rows: Sequence[FoundRow]) -> None:
+        scopes = {row["scope_id"] for row in rows}
+        self._appoint(
+            f"subscription = :name AND {self._dialect.among('scope_id', ':scopes')}",
+            {"name": name, "scopes": self._dialect.several(sorted(scopes))},
         )
 
     def _appoint(self, where: str, values: dict[str, Parameter]) -> None:
