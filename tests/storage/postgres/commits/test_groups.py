@@ -309,11 +309,18 @@ async def test_a_commit_that_waits_for_a_standby_is_not_answered_and_told_once_i
     assert set(notes(lonely)) == {"kept"}
 
 
+@pytest.mark.parametrize("default", ["on", "off"])
 async def test_a_commit_that_was_made_but_not_copied_is_unknown(
-    lonely: Database, lonely_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    lonely: Database,
+    lonely_server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+    default: str,
 ) -> None:
-    """I14: neither one whose session was ended, nor one whose wait a person canceled."""
+    """I14: neither one whose session was ended, nor one whose wait a person canceled. Also where
+    the database's default is to wait for no one.
+    """
     monkeypatch.setattr("forewarned.storage.postgres.commits.outcome.PATIENCE", 0.3)
+    lonely.ask(f"ALTER DATABASE {lonely.name} SET synchronous_commit = {default}")
     async with running(lonely.url) as store:
         with missed_standby(lonely_server):
             for key, how in (("a", "pg_terminate_backend"), ("b", "pg_cancel_backend")):

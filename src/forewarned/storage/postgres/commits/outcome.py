@@ -13,7 +13,7 @@ from typing import Final
 import psycopg
 
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.storage.postgres.connection import Connection, Mark, warnings_of
+from forewarned.storage.postgres.connection import DURABLE, Connection, Mark, warnings_of
 
 PATIENCE: Final = 5.0
 """Seconds until an outcome is given up as unknown."""
@@ -80,6 +80,7 @@ def _await_copies(connection: Connection, until: float) -> Outcome:
     committed later is replicated later, so waiting for this one is waiting for that one too.
     """
     warnings = warnings_of(connection)
+    connection.execute(DURABLE)
     connection.execute("SELECT pg_logical_emit_message(true, 'forewarned', '')")
     # PostgreSQL has no limit for this wait. A wait that is canceled succeeds, with a warning.
     alarm = threading.Timer(max(until - time.monotonic(), 0), connection.cancel)
