@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -43,8 +43,9 @@ from forewarned.security.tokens import Tokens
 from forewarned.service.engine import Engine
 from forewarned.service.lifecycle.assignment import simulated
 from forewarned.service.nodes import Nodes
+from forewarned.service.ports import Store
 from forewarned.service.records import Caller
-from forewarned.service.use_cases import UseCases
+from forewarned.service.use_cases import Basis, UseCases
 from tests.builders import NOON, a_node_record
 from tests.control.access_setup import Roster
 from tests.control.control_api import FLEET, Breakable
@@ -181,6 +182,8 @@ async def console_client(
     access: str = "open",
     origin: str = "http://127.0.0.1:8170",
     actuator_of: ActuatorOf = simulated,
+    basis: Basis | None = None,
+    over: Callable[[Store], Store] = lambda store: store,
 ) -> AsyncIterator[ConsoleClient]:
     resolved = Resolved(
         settings=Settings(mode=Mode(mode), control_access=ControlAccess(access)),
@@ -192,9 +195,9 @@ async def console_client(
     next_wake = partial(lifecycle.next_wake, rules=settings.rules())
     store = Breakable(None, clock, next_wake=next_wake, actuator_of=actuator_of)
     application = Application(
-        store,
+        over(store),
         clock,
-        basis_of(settings),
+        basis_of(settings) if basis is None else basis,
         BoardDelivery(),
         timings=simulated_timings(settings),
     )

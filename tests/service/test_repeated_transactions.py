@@ -1,18 +1,10 @@
 """A lost race is run again: every transaction function gives the same result a second time."""
 
-import ast
-import inspect
 import ipaddress
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TypeVar
 
-import pytest
-
-import forewarned.service
 from forewarned.actuators.simulated import Timing
 from forewarned.clock import VirtualClock
 from forewarned.control.fleet.wire import parse
@@ -27,10 +19,11 @@ from forewarned.service.events.schedule import EventOrder, WorkOrder
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.reset import Reset
+from forewarned.service.history.keeper import HistoryKeeper
 from forewarned.service.lifecycle.tasks import Seen, TaskRef, Tasks
-from forewarned.service.listings import EventFilter, HistoryFilter
-from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
-from forewarned.service.records import Caller, Commit, EventRecord, Stage, StageReport
+from forewarned.service.listings import EventFilter
+from forewarned.service.ports import Snapshot, Store
+from forewarned.service.records import Caller, EventRecord, Stage, StageReport
 from forewarned.service.sources.intake import SourceReport, Sources
 from forewarned.service.sources.listing import ListedVm, Listing
 from forewarned.service.subscriptions.earlier_policies import take_over_policies
@@ -40,54 +33,13 @@ from forewarned.service.subscriptions.targets import Webhook
 from tests.bases import a_basis, a_store
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR
 from tests.control.control_api import FLEET
+from tests.racing import callers_in, contents, outcome_of_lost_races
 from tests.touching import TouchingStore
 
 T = TypeVar("T")
 NETWORK = ipaddress.ip_network("10.1.0.0/24")
 RULES = Rules(short_notice_allowed=True)
 WEB, DB, API = ResourceName("web"), ResourceName("db-0"), ResourceName("api_0")
-
-
-class LostRaceError(Exception):
-    pass
-
-
-class RacingStore:
-    """Loses every first race: the function is run, rolled back, and run again."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.callers: set[tuple[str, str]] = set()
-        """The use cases that have asked for a transaction: module and function."""
-
-    async def transact(
-        self,
-        function: Callable[[Transaction], T],
-        *,
-        touching: Collection[ScopeId] = (),
-        tell: Listener | None = None,
-    ) -> tuple[T, Commit]:
-        def lose(tx: Transaction) -> None:
-            function(tx)
-            raise LostRaceError
-
-        frame = inspect.currentframe()
-        decide = frame and frame.f_back
-        if decide and decide.f_back:
-            code = decide.f_back.f_code
-            self.callers.add((decide.f_back.f_globals["__name__"], code.co_qualname))
-        with pytest.raises(LostRaceError):
-            await self._store.transact(lose, touching=touching)
-        return await self._store.transact(function, touching=touching, tell=tell)
-
-    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
-        await self._store.mark_read(marks, older_by=older_by)
-
-    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
-        return self._store.lease(name)
-
-    async def read(self, question: Callable[[Snapshot], T]) -> T:
-        return await self._store.read(question)
 
 
 class World:
@@ -123,18 +75,6 @@ class World:
             type=type_, statuses=frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
         )
         return (await self.use_cases.engine.ask(lambda snapshot: snapshot.events(wanted)))[-1]
-
-    def everything(self, snapshot: Snapshot) -> list[object]:
-        """What the store holds."""
-        return [
-            snapshot.history(HistoryFilter(limit=10_000)),
-            snapshot.events(EventFilter(limit=10_000)),
-            [saved.scope for saved in snapshot.scopes()],
-            list(snapshot.bindings()),
-            list(snapshot.declarations("")),
-            snapshot.drains(),
-            snapshot.tasks_of([e.event.id for e in snapshot.events(EventFilter(limit=10_000))]),
-        ]
 
 
 async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
@@ -191,6 +131,10 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
     yield await use_cases.clock_control.step(2 * DAY)
     yield await world.reset.reset(by=OPERATOR)
+    yield await use_cases.engine.ask(contents)
+    keeper = HistoryKeeper(use_cases.engine)
+    await keeper.chain()
+    yield await keeper.remove(DAY)
 
 
 async def every_word_on_a_task(tasks: Tasks, event_id: EventId) -> AsyncIterator[object]:
@@ -261,54 +205,15 @@ async def outcome(over: Callable[[Store], Store]) -> tuple[list[object], list[ob
     """The results of all decisions, and what they leave in the store."""
     clock = VirtualClock(NOON, speed=0)
     async with a_store(clock, RULES, actuator_of=_rack1, wall_clock=clock.now) as store:
-        world = World(over(store), clock)
+        world = World(over(TouchingStore(store)), clock)
         async with world.application, clock:
             results = [result async for result in every_kind_of_decision(world)]
-            left: Awaitable[list[object]] = world.use_cases.engine.ask(world.everything)
+            left: Awaitable[list[object]] = world.use_cases.engine.ask(contents)
             return results, await left
 
 
 async def test_functions_that_are_run_twice_decide_as_if_run_once(anyio_backend: object) -> None:
-    racing: list[RacingStore] = []
+    (results, _), callers = await outcome_of_lost_races(outcome)
 
-    def losing(store: Store) -> Store:
-        racing.append(RacingStore(TouchingStore(store)))
-        return racing[0]
-
-    once = await outcome(lambda store: store)
-    twice = await outcome(losing)
-
-    assert twice == once
-    assert len(once[1][0]) > 50  # type: ignore[arg-type]  # the history is a list
-    assert racing[0].callers >= use_cases_that_decide()
-
-
-def use_cases_that_decide() -> set[tuple[str, str]]:
-    """Every function of the service that hands the engine a transaction function."""
-    root = Path(forewarned.service.__path__[0])
-    found: set[tuple[str, str]] = set()
-    for path in root.rglob("*.py"):
-        module = ".".join(("forewarned.service", *path.relative_to(root).with_suffix("").parts))
-        for name, function in _functions(ast.parse(path.read_text()), ()):
-            if any(map(_decides, ast.walk(function))):
-                found.add((module, name))
-    assert len(found) > 10
-    return found
-
-
-def _functions(tree: ast.AST, names: tuple[str, ...]) -> list[tuple[str, ast.AST]]:
-    found: list[tuple[str, ast.AST]] = []
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.AsyncFunctionDef):
-            found.append((".".join((*names, node.name)), node))
-        elif isinstance(node, ast.ClassDef):
-            found += _functions(node, (*names, node.name))
-    return found
-
-
-def _decides(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "decide"
-    )
+    assert len(results[-2][0]) > 50  # type: ignore[index]  # the history, before it is removed
+    assert callers >= callers_in("service")

@@ -4,7 +4,7 @@ The clock stands still until a test moves it; what is due at once is done before
 """
 
 import ipaddress
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -36,8 +36,15 @@ ADDRESSES: Final = ipaddress.ip_network("10.2.0.0/16")
 
 
 class Emulator:
-    def __init__(self, file: Path | None, *, rules: Rules) -> None:
-        """`file` is the database; None keeps all of it in memory."""
+    def __init__(
+        self,
+        file: Path | None,
+        *,
+        rules: Rules,
+        over: Callable[[Store], Store] = lambda store: store,
+    ) -> None:
+        """`file` is the database; None keeps all of it in memory. `over` wraps the store."""
+        self._over = over
         self._rules = rules
         self._file = file
         self._basis = a_basis(rules, address_range=ADDRESSES)
@@ -73,7 +80,7 @@ class Emulator:
     async def _open_store(self) -> Store:
         next_wake = partial(lifecycle.next_wake, rules=self._rules)
         store = SqliteStore(self._file, self.clock, next_wake=next_wake, actuator_of=simulated)
-        return await self._opened.enter_async_context(store)
+        return self._over(await self._opened.enter_async_context(store))
 
     # --- what clients do -------------------------------------------------------------------------
 
@@ -149,9 +156,10 @@ async def emulator(
     file: Path | None = None,
     *,
     rules: Rules = Rules(),  # noqa: B008  # frozen
+    over: Callable[[Store], Store] = lambda store: store,
 ) -> AsyncIterator[Emulator]:
     """With the resource group rg1, in the location local."""
-    running = Emulator(file, rules=rules)
+    running = Emulator(file, rules=rules, over=over)
     await running.start()
     try:
         await running.good("PUT", GROUP, {"location": "local"})
