@@ -313,7 +313,7 @@ class CommitCounts(NamedTuple):
     reruns: int
     """How often functions were run again, because other transactions got in their way."""
     unknown_outcomes: int
-    """Commits of which it could not be found out whether they were made."""
+    """Changes whose callers were told that it is not known whether they were made."""
 
 
 class Summary(NamedTuple):

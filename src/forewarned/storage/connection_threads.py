@@ -119,6 +119,8 @@ class ConnectionThreads(Generic[Connected, Given]):
         self._waiting: SimpleQueue[QueuedCall[Given] | None] = SimpleQueue()
         self._is_open = False
         self._closed: list[asyncio.Future[None]] = []
+        self.unknown_outcomes = 0
+        """How many callers were told that the outcome of their function is unknown."""
 
     async def __aenter__(self) -> Self:
         self._waiting = SimpleQueue()
@@ -159,16 +161,11 @@ class ConnectionThreads(Generic[Connected, Given]):
         answer: asyncio.Future[U] = asyncio.get_running_loop().create_future()
         call = QueuedCall(function, answer, then, touching)
         self._waiting.put(call)
-        if patience is None:
-            return await answer
         try:
-            async with asyncio.timeout(patience):
-                return await answer
-        except TimeoutError:
-            call.is_given_up = True
-            if call.is_taken:
-                raise UnknownOutcomeError from None
-            raise StoreUnavailableError(f"the store did not answer in {patience:g} s") from None
+            return await (answer if patience is None else _answered(call, answer, patience))
+        except UnknownOutcomeError:
+            self.unknown_outcomes += 1
+            raise
 
     def _tell_to_end(self) -> None:
         for _ in range(self._threads):
@@ -224,6 +221,17 @@ class ConnectionThreads(Generic[Connected, Given]):
 
 def unchanged(result: T) -> T:
     return result
+
+
+async def _answered(call: QueuedCall[Given], answer: "asyncio.Future[U]", patience: float) -> U:
+    try:
+        async with asyncio.timeout(patience):
+            return await answer
+    except TimeoutError:
+        call.is_given_up = True
+        if call.is_taken:
+            raise UnknownOutcomeError from None
+        raise StoreUnavailableError(f"the store did not answer in {patience:g} s") from None
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -110,7 +110,7 @@ class Metrics:
         )
         self._unknown_outcomes = counter(
             "forewarned_store_unknown_outcomes",
-            "Commits whose outcome could not be determined.",
+            "Changes whose callers were told that the outcome is unknown.",
         )
         self._certificate = gauge(
             "forewarned_certificate_expiry_timestamp_seconds",

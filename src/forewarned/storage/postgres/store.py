@@ -199,7 +199,10 @@ class PostgresStore:
 
     @property
     def commit_counts(self) -> CommitCounts:
-        return self._committer.counts
+        return CommitCounts(
+            reruns=self._committer.reruns,
+            unknown_outcomes=self._grouped.unknown_outcomes + self._alone.unknown_outcomes,
+        )
 
     async def _transact_alone(self, function: Callable[[PostgresTransaction], T]) -> T:
         return await self._alone.run(function, unchanged, patience=_PATIENCE)

@@ -306,6 +306,7 @@ async def test_a_commit_that_waits_for_a_standby_is_not_answered_and_told_once_i
             assert told == []
 
     assert told == [None]
+    assert store.alone.unknown_outcomes == 1
     assert set(notes(lonely)) == {"kept"}
 
 
@@ -330,6 +331,7 @@ async def test_a_commit_that_was_made_but_not_copied_is_unknown(
                     lonely.ask(f"SELECT {how}(%s)", pid)
                 with pytest.raises(UnknownOutcomeError, match="not known whether"):
                     await asked
+    assert store.alone.unknown_outcomes == 2
 
 
 async def test_a_commit_that_was_made_and_copied_later_is_answered(

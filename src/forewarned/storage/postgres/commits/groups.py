@@ -20,7 +20,6 @@ from psycopg.errors import ReadOnlySqlTransaction, UniqueViolation
 from forewarned.clock import monotonic
 from forewarned.core.ids import ScopeId
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
-from forewarned.service.records import CommitCounts
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.errors import OtherServerError
 from forewarned.storage.postgres.commits.outcome import Outcome, settle
@@ -111,7 +110,8 @@ class Committer(Generic[Given]):
         # Several threads commit.
         self._deciding = threading.Lock()
         self._counting = threading.Lock()
-        self.counts = CommitCounts(reruns=0, unknown_outcomes=0)
+        self.reruns = 0
+        """How often functions were run again, because other transactions got in their way."""
 
     def run_group(self, session: Session, calls: QueuedCalls[Given]) -> Sequence[QueuedCall[Given]]:
         """Those that are queued, up to MOST. All of them say what they touch."""
@@ -169,7 +169,8 @@ class Committer(Generic[Given]):
         try:
             for attempt in range(tries):
                 if attempt or is_rerun:
-                    self._count(reruns=1)
+                    with self._counting:
+                        self.reruns += 1
                 result = self._attempt(session, group, wanted, committing, is_rerun=is_rerun)
                 if result is _Attempt.DONE:
                     return ()
@@ -238,15 +239,7 @@ class Committer(Generic[Given]):
             case Outcome.ROLLED_BACK:
                 return _Attempt.AGAIN
             case Outcome.UNKNOWN:
-                self._count(unknown_outcomes=1)
                 raise UnknownOutcomeError
-
-    def _count(self, *, reruns: int = 0, unknown_outcomes: int = 0) -> None:
-        with self._counting:
-            known = self.counts
-            self.counts = CommitCounts(
-                known.reruns + reruns, known.unknown_outcomes + unknown_outcomes
-            )
 
 
 def _is_dropped(call: QueuedCall[Given]) -> bool:
