@@ -1,1 +1,1 @@
-"""How documents reach the VMs of a server that is one process."""
+"""How documents reach VMs: from a Board in the process that decides, or in another."""
