@@ -200,6 +200,38 @@ async def test_a_message_of_a_vm_that_goes_with_it_says_where_that_vm_was(store:
 
 
 @pytest.mark.parametrize("most", [0, 1_000])
+async def test_a_message_in_the_outbox_says_where_its_vm_was_if_that_is_removed(
+    store: Store, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fan_out, "MOST", most)
+    scopes = [a_scope(EVENT), a_scope(an_event(B, resources=["vm2"]), id="scope2")]
+    await put(store, OPS)
+    await keep(store, *scopes)
+    await store.transact(methodcaller("bind", a_binding("vm1")))
+    other = a_binding("vm2", scope_id="scope2", address="10.0.0.2")
+    await store.transact(methodcaller("bind", other))
+
+    def approve_each(tx: Transaction) -> None:
+        for scope in scopes:
+            [event] = scope.events.values()
+            fact = Approved(scope_id=scope.id, at=NOON, event=event)
+            save_in(tx, replace(scope, incarnation=2), fact)
+
+    def remove(tx: Transaction) -> None:
+        over = replace(EVENT, status=EventStatus.CANCELED)
+        fact = Canceled(scope_id=scopes[0].id, at=NOON, event=over, reason="")
+        save_in(tx, replace(scopes[0], events={}, resources={}, incarnation=3), fact)
+
+    await store.transact(approve_each)
+    await store.transact(remove)
+
+    messages = await take(store)
+    names = [message.resource_id.rpartition("/")[2] for message in messages]
+    assert names == ["vm1", "vm2", "vm1"]
+    assert [message.location for message in messages] == ["westeurope"] * 3
+
+
+@pytest.mark.parametrize("most", [0, 1_000])
 async def test_messages_of_a_scope_are_taken_in_the_order_of_its_commits(
     store: Store, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,19 @@ from forewarned.service.errors import NameTakenError
 from forewarned.service.records import Declaration
 from forewarned.storage.postgres.epoch import EpochCheck
 from forewarned.storage.postgres.transaction import PostgresTransaction
-from tests.builders import MINUTE, NOON, OPERATOR, a_resource, a_scope, an_event, event_id
+from forewarned.storage.relational.publishing import outbox
+from tests.builders import (
+    MINUTE,
+    NOON,
+    OPERATOR,
+    a_binding,
+    a_resource,
+    a_scope,
+    an_event,
+    event_id,
+)
 from tests.postgresql.databases import Database
+from tests.service.subscriptions.messages import a_message
 from tests.storage.postgres.attempts import attempt, do
 from tests.storage.store_calls import settle_in
 
@@ -207,6 +218,37 @@ def _touch(database: Database, scope_ids: list[ScopeId]) -> set[ScopeId]:
 def _wait_until_one_waits(database: Database) -> None:
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
     assert any(database.ask(waiting)[0][0] for _ in range(1_000))
+
+
+# --- the outbox ----------------------------------------------------------------------------------
+
+
+def test_a_message_is_taken_as_a_change_leaves_it_that_removes_its_vm(
+    database: Database, thread: ThreadPoolExecutor
+) -> None:
+    """The one says where the VM was. After it, nobody knows."""
+
+    def take(tx: PostgresTransaction) -> list[str]:
+        return [message.resource_id for message in tx.place(tx.take_outbox(limit=10))]
+
+    approved = a_message(event=an_event(resources=["vm1"]))._replace(scope_id=SCOPE1)
+    do(database, lambda tx: tx.bind(a_binding()))
+    database.ask(
+        "INSERT INTO outbox (scope_id, content) VALUES (%s, %s)",
+        SCOPE1,
+        outbox.content_of(approved),
+    )
+    with attempt(database) as first:
+        places = outbox.places_of(first.buffer, approved.vms)
+        outbox.place_waiting(first.buffer, SCOPE1, places)
+        first.buffer.write("DELETE FROM resources WHERE scope_id = ?", (SCOPE1,))
+        second = thread.submit(do, database, take)
+        _wait_until_one_waits(database)
+        first.commit()
+
+        [resource_id] = second.result(TOO_LONG)
+
+    assert resource_id.endswith("/virtualMachines/vm1")
 
 
 # --- the offset of incarnations ------------------------------------------------------------------

@@ -9,8 +9,8 @@ from operator import methodcaller
 import pytest
 
 from forewarned.core.ids import ResourceName
-from forewarned.core.model import EventType
-from forewarned.core.transitions import Approved, Transition
+from forewarned.core.model import EventStatus, EventType
+from forewarned.core.transitions import Approved, Canceled, Transition
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.service.records import Commit
 from forewarned.service.subscriptions.model import (
@@ -26,9 +26,9 @@ from tests.builders import NOON, a_binding, a_profile, a_resource, a_scope
 from tests.service.subscriptions.messages import a_subscription
 from tests.storage.conftest import OpenSqlite
 from tests.storage.publishing_calls import EVENT, SCHEDULED, count, listed, put, take
+from tests.storage.relational.test_write_buffer import in_one_group
 from tests.storage.sqlite.connections import connection_of
 from tests.storage.sqlite.test_group_commit import fail_after
-from tests.storage.sqlite.test_write_buffer import in_one_group
 from tests.storage.store_calls import keep, save, save_in
 
 APPROVED = Approved(scope_id=a_scope().id, at=NOON, event=EVENT)
@@ -222,6 +222,22 @@ async def test_a_message_says_where_its_vm_is_now(sqlite: OpenSqlite) -> None:
         assert places == [*2 * ["westeurope"], *2 * ["northeurope"], *2 * [""]]
 
 
+@pytest.mark.parametrize("most", [0, 1_000])
+async def test_a_message_says_where_its_vm_was_if_that_is_removed_in_its_group(
+    sqlite: OpenSqlite, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fan_out, "MOST", most)
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"))
+        await store.transact(bind_in)
+
+        await in_one_group(store, send_approved, remove_vm)
+
+        places = [each.location for each in await take(store)]
+        assert places == ["westeurope"] * 2
+
+
 async def test_a_place_that_was_never_committed_is_forgotten(sqlite: OpenSqlite) -> None:
     async with sqlite() as store:
         await keep(store, a_scope(EVENT))
@@ -273,6 +289,13 @@ def send_approved(tx: Transaction) -> None:
 def send(tx: Transaction, facts: Sequence[Transition]) -> None:
     scope = tx.load(a_scope().id)
     save_in(tx, replace(scope, incarnation=scope.incarnation + 1), *facts)
+
+
+def remove_vm(tx: Transaction) -> None:
+    scope = tx.load(a_scope().id)
+    over = replace(EVENT, status=EventStatus.CANCELED)
+    fact = Canceled(scope_id=scope.id, at=NOON, event=over, reason="")
+    save_in(tx, replace(scope, events={}, resources={}), fact)
 
 
 def bind_in(tx: Transaction, *, location: str = "westeurope") -> None:

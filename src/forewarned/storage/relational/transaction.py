@@ -184,6 +184,8 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
             leaving = {*difference.removed, *outbox.leaving(change)}
             if leaving:
                 places = outbox.places_of(self._database, leaving)
+            if difference.removed and places:
+                self._place_waiting(change.scope.id, places)
         if difference.removed:
             self._remove(difference.removed)
         is_first = not (difference.added and before.scope.resources)
@@ -221,6 +223,10 @@ class RelationalTransaction(RelationalSnapshot, PublishingWrites, RetentionWrite
         if written:
             self._tell_publisher()
         return written
+
+    def _place_waiting(self, scope_id: ScopeId, places: Mapping[str, outbox.Place]) -> None:
+        """VMs will be removed that messages may be about which say not yet where they are."""
+        outbox.place_waiting(self._writable, scope_id, places)
 
     @cached_property
     @override

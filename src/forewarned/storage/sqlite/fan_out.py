@@ -6,7 +6,7 @@ queued in order.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Final
@@ -65,11 +65,15 @@ def write(
     subscriptions: Sequence[Subscription],
     *,
     places: PlaceCache,
+    left: Mapping[str, Place],
     now: datetime,
 ) -> bool:
-    """Those of a scope are in order. Returns whether they give the publisher something to do."""
+    """Those of a scope are in order. Returns whether they give the publisher something to do.
+
+    `left` is where VMs were that the group has removed.
+    """
     addressed = [
-        (message, takers)
+        (outbox.placed(message, left) if left else message, takers)
         for message in messages
         if (takers := [each for each in subscriptions if each.wants(message)])
     ]

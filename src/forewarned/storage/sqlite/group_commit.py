@@ -114,6 +114,7 @@ class GroupCommitter:
             messages,
             self._subscriptions,
             places=self._places,
+            left={vm: place for each in transactions for vm, place in each.left.items()},
             now=self._wall_clock(),
         )
         next_wake = snapshot.next_wake()
@@ -159,6 +160,7 @@ class GroupCommitter:
             buffer.undo()
             transaction.history_rows = 0
             transaction.messages.clear()
+            transaction.left.clear()
             call.fail(as_told(error))
         else:
             self._cache.written(transaction.written)

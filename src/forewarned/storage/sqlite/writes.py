@@ -16,6 +16,7 @@ from forewarned.service.records import Commit, Saved
 from forewarned.service.subscriptions.model import Message
 from forewarned.storage.history.chain import CHAINED
 from forewarned.storage.relational.changes import Written
+from forewarned.storage.relational.publishing.outbox import Place
 from forewarned.storage.relational.snapshot import saved_scope
 from forewarned.storage.relational.statements import MARK_SCOPE
 from forewarned.storage.relational.transaction import NextWake, Publishing, RelationalTransaction
@@ -46,6 +47,8 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         )
         self.messages: list[Message] = []
         """Those that this function sends, to be written when its group is committed."""
+        self.left: dict[str, Place] = {}
+        """Where VMs were that this function has removed: its group's messages may be about them."""
         self.has_subscribed = False
         """Whether subscriptions were added, changed or removed."""
         self._first_incarnation = first_incarnation
@@ -162,6 +165,11 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
     def _publish(self, messages: Iterable[Message]) -> Sequence[Written]:
         self.messages.extend(messages)
         return ()
+
+    @override
+    def _place_waiting(self, scope_id: ScopeId, places: Mapping[str, Place]) -> None:
+        super()._place_waiting(scope_id, places)
+        self.left.update(places)
 
     @override
     def _subscribed(self) -> None:

@@ -26,7 +26,7 @@ from forewarned.service.subscriptions.model import (
     PublishedStatus,
 )
 from forewarned.storage.diff import fold
-from forewarned.storage.relational.database import Database
+from forewarned.storage.relational.database import Database, WritableDatabase
 from forewarned.storage.rows import FoundRow
 
 QUEUE_MESSAGE: Final = "INSERT INTO messages (number, scope_id, content) VALUES (?, ?, ?)"
@@ -127,6 +127,23 @@ def places_of(database: Database, names: Collection[ResourceName]) -> dict[str, 
         (dialect.several([fold(name) for name in names]),),
     )
     return {folded: _place(name, _decode_setting(profile)) for folded, name, profile in found}
+
+
+def place_waiting(
+    database: WritableDatabase, scope_id: ScopeId, places: Mapping[str, Place]
+) -> None:
+    """Write these places into the scope's messages that nobody has taken out yet."""
+    found = database.ask(
+        "SELECT number, scope_id, content FROM outbox WHERE scope_id = ? ORDER BY number",
+        (scope_id,),
+    )
+    for message in map(to_message, found):
+        now_placed = placed(message, places)
+        if now_placed != message:
+            database.write(
+                "UPDATE outbox SET content = ? WHERE number = ?",
+                (content_of(now_placed), message.number),
+            )
 
 
 def place_among(places: Mapping[str, Place], vms: Sequence[ResourceName]) -> Place:

@@ -180,8 +180,11 @@ class PublishingWrites(Subscriptions):
     # --- for the publisher -----------------------------------------------------------------------
 
     def take_outbox(self, *, limit: int) -> list[Message]:
+        # As a change leaves them that removes their VMs, and writes into them where these were.
         found = self._all(
-            "SELECT number, scope_id, content FROM outbox ORDER BY number LIMIT ?", limit
+            f"""SELECT number, scope_id, content FROM outbox ORDER BY number LIMIT ?
+                {self._for_update}""",
+            limit,
         )
         if not found:
             return []
