@@ -18,6 +18,7 @@
 
 import { morph } from "./morph.js";
 import { listenToSelection } from "./selection.js";
+import { listenToForms } from "./submission.js";
 
 const SETTLE = 5; // ms: changes that come together are fetched together
 const BREATH = 250; // ms between two fetches, however many changes there are
@@ -455,6 +456,7 @@ setInterval(() => checkClock().catch(() => {}), CLOCK_CHECK);
 listenToTimeline();
 listenToLinks();
 listenToSelection();
+listenToForms();
 listenToVisibility();
 document.documentElement.classList.add("moves");
 if (!document.hidden) {

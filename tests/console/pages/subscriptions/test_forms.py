@@ -243,7 +243,8 @@ async def test_a_secret_is_rotated_once_however_often_the_form_is_sent(
     assert replaced.status_code == 200
     assert after.secrets == (*secrets_in(replaced), *before.secrets)
     assert again.status_code == 400
-    assert "has been rotated meanwhile" in text_of(again.text)
+    assert "has been rotated since this page was opened" in text_of(again.text)
+    assert "If you did not see it: pause the subscription, rotate again" in text_of(again.text)
     assert "whsec_" not in asked + again.text
 
 
