@@ -52,8 +52,9 @@ class SecretReplacedError(RefusalError, category=Category.CONFLICT, field="name"
     def __init__(self, name: str) -> None:
         super().__init__(
             f"the secret of subscription {name!r} has been rotated since this page was opened:"
-            " rotate it again only if its receiver already knows the newest one. If you did not see"
-            " it: pause the subscription, rotate again, give the secret to the receiver, then resume"
+            " rotate it again only if its receiver already knows the newest one. If you did not"
+            " see it: pause the subscription, rotate again, give the secret to the receiver, then"
+            " resume"
         )
         self.name = name
 
