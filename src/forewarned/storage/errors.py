@@ -206,6 +206,16 @@ class MissingRightsError(CannotOpenError):
         self.reason = reason
 
 
+class MayNotReadError(CannotOpenError):
+    def __init__(self, where: str, role: str, reason: str) -> None:
+        super().__init__(
+            f"{where} can't be read by role {role} ({reason}): grant {role} SELECT on Forewarned's"
+            " tables, or use their owner"
+        )
+        self.role = role
+        self.reason = reason
+
+
 class MayNotMigrateError(CannotOpenError):
     def __init__(self, where: str, role: str, reason: str) -> None:
         super().__init__(

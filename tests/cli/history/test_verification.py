@@ -97,3 +97,5 @@ def test_a_database_that_may_not_be_read_is_refused_and_says_why(database: Datab
 
     assert done.exit_code == 1
     assert "permission denied for table store" in done.stderr
+    assert "SELECT on Forewarned's tables" in done.stderr
+    assert "disk" not in done.stderr

@@ -168,6 +168,8 @@ def test_a_database_that_may_not_be_read_is_not_backed_up_and_says_why(
 
     assert done.exit_code == 1
     assert "permission denied for table store" in done.stderr
+    assert "SELECT on Forewarned's tables" in done.stderr
+    assert "disk" not in done.stderr
 
 
 def test_without_pg_dump_it_says_what_to_install_and_what_to_run_elsewhere(

@@ -20,6 +20,7 @@ from forewarned.storage.errors import (
     CannotOpenError,
     FailedDatabaseError,
     LostConnectionError,
+    MayNotReadError,
     NoSuchDatabaseError,
     NoTlsError,
     OtherNameError,
@@ -162,6 +163,11 @@ def connected(target: Target) -> Iterator[ServerConnection]:
     with closing(connect(target)) as connection:
         try:
             yield connection
+        except errors.InsufficientPrivilege as error:
+            # Who is to write has been told of missing rights before, by `migrate.prepare`.
+            raise MayNotReadError(
+                target.where, connection.info.user, _reason(str(error))
+            ) from error
         except psycopg.Error as error:
             meaning = LostConnectionError if connection.closed else FailedDatabaseError
             raise meaning(target.where, _reason(str(error))) from error
