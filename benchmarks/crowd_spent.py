@@ -26,7 +26,8 @@ _PARTS: Final = {
     "python": "interpreter",
     "libpython": "interpreter",
     "nginx": "nginx",
-    "libc": "C library",
+    "libc.": "C library",
+    "libc-": "C library",
     "loop.": "event loop (uvloop)",
 }
 """By how the name of what was running begins."""
@@ -37,8 +38,10 @@ def by_part(pids: Sequence[int], members: Crowd, record: Path) -> dict[str, floa
     command = ["perf", "record", "-q", "-e", "cpu-clock", "-o", str(record)]
     before = usage.processor_seconds(list(pids))
     with subprocess.Popen([*command, "-p", ",".join(map(str, pids))]) as recording:
-        polled = members.poll(SECONDS)
-        recording.terminate()
+        try:
+            polled = members.poll(SECONDS)
+        finally:
+            recording.terminate()
     spent = (usage.processor_seconds(list(pids)) - before) / polled["answered"] * 1e6
     report = subprocess.run(
         ["perf", "report", "-i", str(record), "--sort", "dso", "--stdio", "-q"],
