@@ -24,6 +24,8 @@ from tests.postgresql.servers import SUPERUSER
 from tests.postgresql.standby import ServerPair, server_pair
 
 NAMES: Final = ("a", "b", "c")
+SERVERS: Final = ("primary", "standby")
+"""Of the database."""
 AT_ONCE: Final = 20
 """Events in a scheduling request."""
 MOST_REFUSALS: Final = 100
@@ -83,10 +85,10 @@ class Databases:
 
     def processor_seconds(self) -> dict[str, float]:
         """Of each server, with all its sessions, as far as these are open."""
-        servers = {"primary": self.pair.primary, "standby": self.pair.other}
+        servers = (self.pair.primary, self.pair.other)
         return {
             name: usage.processor_seconds(usage.family(server.pid))
-            for name, server in servers.items()
+            for name, server in zip(SERVERS, servers, strict=True)
         }
 
     def copy(self, database: str, to: str) -> None:

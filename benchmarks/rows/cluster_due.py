@@ -59,7 +59,7 @@ def _together(bench: Bench) -> Line:
             with databases.serving(f"due{number}", fleet) as serving:
                 took, used = come(bench, serving, vms, databases)
                 shared.append(took)
-                databases_spent = sum(used[name] for name in databases.processor_seconds())
+                databases_spent = sum(used[name] for name in nodes.SERVERS)
                 spent["databases"].append(databases_spent)
                 spent["nodes"].append(sum(used.values()) - databases_spent)
             folder = bench.scratch / f"due-sqlite-{number}"
