@@ -112,6 +112,7 @@ async def test_i23_each_step_arrives_although_the_server_is_killed_as_soon_as_it
             approve(mortal.server, event_id)
             mortal.kill()
             complete(mortal.server)
+            mortal.kill()
 
         await asyncio.to_thread(happen)
         await wait_until_delivered(mortal.server, len(STEPS))
