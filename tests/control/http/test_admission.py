@@ -12,8 +12,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 
+from forewarned.control.http.admission import stranger
 from forewarned.control.http.operations import Operation
 from forewarned.control.v1.app import OPERATIONS, create_app
 from forewarned.control.v1.changes import Changes
@@ -163,6 +164,15 @@ def test_an_operation_without_a_role_cannot_be_declared() -> None:
 
     assert field.default is dataclasses.MISSING
     assert [each.name for each in OPERATIONS if each.needs is None] == ["show_health"]
+
+
+async def test_where_no_role_is_needed_callers_stay_admitted() -> None:
+    client = ("192.0.2.1", 4000)
+
+    admitted = stranger(Request({"type": "http", "headers": [], "client": client}))
+
+    assert admitted.needs is None
+    assert await admitted.is_still_admitted()
 
 
 def test_roles_are_those_of_the_manual() -> None:

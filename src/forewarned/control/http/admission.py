@@ -23,13 +23,14 @@ _READING: Final = frozenset({"GET", "HEAD"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
     by: Actor
-    needs: Role
+    needs: Role | None
+    """None: nothing, and so they stay admitted."""
     may: Callable[[Role], Awaitable[bool]]
     """Whether their role covers another one, now: tokens are revoked, and expire."""
 
     async def is_still_admitted(self) -> bool:
         """Asked now and then where an answer has no end."""
-        return await self.may(self.needs)
+        return self.needs is None or await self.may(self.needs)
 
 
 async def admit(
@@ -69,7 +70,7 @@ async def admit(
 
 def stranger(request: Request) -> Admitted:
     by = Actor(name="anonymous", address=bodies.address(request))
-    return Admitted(by=by, needs=Role.READER, may=_never)
+    return Admitted(by=by, needs=None, may=_never)
 
 
 async def is_shown_all(services: Services, request: Request) -> bool:
