@@ -49,7 +49,7 @@ from tests.core.builders_core import AZURE, EMULATOR, a_new_event, facts, names_
 MICROSECOND = timedelta(microseconds=1)
 
 
-def test_a_scheduled_event_is_published_with_all_that_was_planned() -> None:
+def test_a_scheduled_event_is_published_with_all_that_was_asked_for() -> None:
     scope = a_scope(resources=[a_resource("vm1"), a_resource("vm2")])
     new = a_new_event(
         A,
@@ -204,7 +204,7 @@ FLEET = a_scope(
         ),
     ],
 )
-def test_a_plan_that_breaks_a_rule_is_refused_and_the_refusal_names_what_breaks_it(
+def test_an_event_that_would_break_a_rule_is_refused_and_the_refusal_names_what_breaks_it(
     new: NewEvent, refusal: type[RefusalError], words: str
 ) -> None:
     with pytest.raises(refusal, match=words):
