@@ -11,7 +11,7 @@ from forewarned.core.ids import EventId, HostName, ScopeId
 from forewarned.core.model import Approval, Event, EventSource, EventStatus, EventType
 from forewarned.core.transitions import Canceled
 from forewarned.service.attention import Attention
-from forewarned.service.listings import EventFilter, Order
+from forewarned.service.listings import EventFilter, SortOrder
 from forewarned.service.ports import Store
 from forewarned.service.records import Summary
 from tests.builders import (
@@ -31,7 +31,7 @@ from tests.builders import (
 from tests.storage.store_calls import keep, save
 
 D, E, F, G = event_id(0xD), event_id(0xE), event_id(0xF), event_id(0x10)
-URGENT = Order.URGENT
+URGENT = SortOrder.URGENT
 
 
 async def keep_a_busy_day(store: Store) -> None:

@@ -97,7 +97,7 @@ class TaskFilter:
     limit: int = 1000
 
 
-class Order(StrEnum):
+class SortOrder(StrEnum):
     """How events are listed, and which of too many are left out."""
 
     OLDEST = "oldest"
@@ -121,5 +121,5 @@ class EventFilter:
     host: HostName | None = None
     """Where one of its VMs is now."""
     attention: Attention | None = None
-    order: Order = Order.OLDEST
+    order: SortOrder = SortOrder.OLDEST
     limit: int = 1000

@@ -10,7 +10,7 @@ from forewarned.console.timeline.picture import View, build
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import EventStatus
 from forewarned.service.attention import Attention
-from forewarned.service.listings import EventFilter, Order
+from forewarned.service.listings import EventFilter, SortOrder
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import Census, EventRecord, Summary
 
@@ -59,7 +59,7 @@ async def show_home(visit: Visit) -> Response:
 def _look(snapshot: Snapshot, scope_id: ScopeId | None, unread: int | None) -> _Seen:
     """Of one scope, if one is given. `unread` is counted if it is None."""
     opened = snapshot.events(
-        EventFilter(statuses=OPEN, scope_id=scope_id, order=Order.URGENT, limit=_DRAWN)
+        EventFilter(statuses=OPEN, scope_id=scope_id, order=SortOrder.URGENT, limit=_DRAWN)
     )
     return _Seen(
         census=snapshot.census(),

@@ -18,9 +18,9 @@ from forewarned.service.listings import (
     HistoryFilter,
     HistoryRow,
     HostSummary,
-    Order,
     ScopeListing,
     ScopeSummary,
+    SortOrder,
 )
 from forewarned.service.records import EventRecord, Summary
 from forewarned.storage import rows
@@ -74,7 +74,7 @@ class Listings(Queries):
         }
         if wanted.attention is not None:
             conditions[_CONDITIONS[wanted.attention]] = True
-        is_oldest_first = wanted.order is Order.OLDEST
+        is_oldest_first = wanted.order is SortOrder.OLDEST
         order = "sequence DESC" if is_oldest_first else _URGENT
         found = self._database.ask(
             f"SELECT {_EVENT_COLUMNS} FROM events {_where(conditions)}"

@@ -16,7 +16,7 @@ from forewarned.console.pages.home import OPEN
 from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.service.attention import Attention
-from forewarned.service.listings import EventFilter, Order
+from forewarned.service.listings import EventFilter, SortOrder
 from forewarned.service.records import EventRecord
 
 _PER_PAGE: Final = 100
@@ -146,7 +146,7 @@ def _filter(form: Form, *, limit: int) -> EventFilter:
         source=form.optional_choice("source", EventSource),
         host=HostName(host) if host else None,
         scope_id=ScopeId(scope) if scope else None,
-        order=Order.URGENT,
+        order=SortOrder.URGENT,
         limit=limit,
     )
 
