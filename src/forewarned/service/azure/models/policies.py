@@ -41,7 +41,7 @@ def read_policy(properties: Fields) -> Policy:
 
 
 def stored_publishing(declaration: Declaration) -> Publishing:
-    """Off where earlier versions stored what they did not check, and it makes no sense."""
+    """Off if an earlier version stored an invalid policy unchecked."""
     # Most say nothing of it, and need not be read.
     if _GRID not in declaration.document:
         return Publishing()
