@@ -6,11 +6,13 @@ from tools.mutants.mutant import Mutant
 
 _ADDRESSES: Final = "tests/targets/test_addresses.py"
 _WEBHOOK: Final = "tests/publishing/targets/test_webhook.py"
+_HANDSHAKE: Final = "tests/publishing/targets/test_handshake.py"
 _TEMPLATE: Final = "tests/service/subscriptions/test_template.py"
 _OUTBOX: Final = "tests/storage/test_contract_outbox.py"
 _FAN_OUT: Final = "tests/storage/sqlite/test_fan_out.py"
 _DELIVERIES: Final = "tests/storage/test_contract_subscriptions.py"
 _KILLED: Final = "tests/publishing/test_publisher_killed.py"
+_RESTS: Final = "tests/publishing/test_rests.py"
 _PUBLISHER: Final = "tests/publishing/test_publisher.py"
 
 PUBLISHING: Final = (
@@ -69,6 +71,22 @@ PUBLISHING: Final = (
         new="",
         breaks="Decision 0048: a message says where its VM was before it was moved",
         tests=(_FAN_OUT,),
+    ),
+    Mutant(
+        name="place-gone-with-its-vm",
+        file="storage/relational/transaction.py",
+        old="if difference.removed and places:",
+        new="if not difference.removed and places:",
+        breaks="Decision 0048: a message of a VM that is removed soon does not say where it was",
+        tests=(_OUTBOX, _FAN_OUT),
+    ),
+    Mutant(
+        name="given-up-unseen",
+        file="publishing/retries.py",
+        old="rest.number >= FAILURES_OF_DEAD",
+        new="rest.number >= 1",
+        breaks="Decision 0048: a server that was down gives up all messages at the first failure",
+        tests=(_RESTS,),
     ),
     Mutant(
         name="scope-out-of-order",
@@ -151,12 +169,20 @@ PUBLISHING: Final = (
         tests=(_WEBHOOK,),
     ),
     Mutant(
+        name="asked-for-time-in-vain",
+        file="publishing/targets/handshake.py",
+        old="if self._answers == before:",
+        new="if True:",
+        breaks="Event Grid: a webhook that asks for time is asked again by each message that waits",
+        tests=(_HANDSHAKE,),
+    ),
+    Mutant(
         name="event-before-handshake",
         file="publishing/targets/webhook.py",
         old="if failure is not None:",
         new="if failure is None:",
         breaks="Event Grid: a webhook that did not confirm is sent events",
-        tests=(_WEBHOOK,),
+        tests=(_HANDSHAKE,),
     ),
     Mutant(
         name="template-calls",
