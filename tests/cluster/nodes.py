@@ -34,7 +34,7 @@ _FLAGS: Final = (
 class Node:
     name: str
     store: str
-    """The URL of the database."""
+    """The URL of the database; empty if it has its own, in its data directory."""
     folder: Path
     """Its data directory, its log and its fleet file."""
     flags: tuple[str, ...] = ()
@@ -93,7 +93,9 @@ class Node:
         )
 
     def _words(self) -> list[str]:
-        state = (f"--data={self.folder / 'state'}", f"--store={self.store}")
+        state = [f"--data={self.folder / 'state'}"]
+        if self.store:
+            state.append(f"--store={self.store}")
         where = (f"--metadata={self.metadata}", f"--control={self.control}")
         return ["serve", *state, *where, *_FLAGS, *self.flags]
 
