@@ -1,6 +1,5 @@
 """PostgreSQL is away for a while, and comes back."""
 
-import contextlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,13 +10,12 @@ from tests.cluster import requests
 from tests.cluster.incarnation_watch import addresses
 from tests.cluster.nodes import Node, running_nodes
 from tests.cluster.stored import due_in, started
+from tests.cluster.traffic import PATIENCE
 from tests.cluster.under_watch import LOAD, polled, under_load
 from tests.cluster.waiting import wait_until
 from tests.postgresql.servers import DURABLE, PostgresServer, private_folder
 
 DATABASE = "forewarned"
-LONG = 30
-"""Seconds."""
 OVERDUE = """
     SELECT count(*) FROM events
     WHERE status = 'Scheduled' AND not_before < extract(epoch FROM clock_timestamp()) * 1000000
@@ -49,11 +47,11 @@ def test_without_its_database_a_node_shows_the_last_documents_and_promises_nothi
     is back.
     """
     ask = partial(server.ask, database=DATABASE)
-    with polled(nodes, VMS, interval=0.5) as watch, contextlib.ExitStack() as clients:
-        load = clients.enter_context(under_load(nodes, ask))
-        if seconds > LONG:
-            # No client of the load asks for the same thing for so long.
-            clients.close()
+    with (
+        polled(nodes, VMS, interval=0.5) as watch,
+        # Clients go on asking for as long as it takes.
+        under_load(nodes, ask, patience=PATIENCE + 2 * seconds),
+    ):
         due, waiting = (
             requests.schedule(nodes[0], name).json["events"][0]["event_id"]
             for name in ("vm-0", "vm-1")
@@ -76,9 +74,6 @@ def test_without_its_database_a_node_shows_the_last_documents_and_promises_nothi
         late = wait_until(lambda: started(server, DATABASE, due) == 1, within=20)
         wait_until(lambda: all(requests.health(node).status == 200 for node in nodes), within=20)
         wait_until(lambda: ask(OVERDUE) == [(0,)])
-        if seconds > LONG:
-            load.check()
-            clients.enter_context(under_load(nodes, ask))
         approved = [
             requests.approve_patiently(node, waiting, address=VMS["vm-1"]).status for node in nodes
         ]

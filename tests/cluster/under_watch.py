@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.cluster.incarnation_watch import IncarnationWatch
 from tests.cluster.ledger import Ask
 from tests.cluster.nodes import Node
-from tests.cluster.traffic import Traffic
+from tests.cluster.traffic import PATIENCE, Traffic
 
 LOAD: Final = {f"load-{number}": f"127.12.0.{number}" for number in range(1, 5)}
 """VMs that the nodes' fleet must have, with their addresses."""
@@ -42,13 +42,14 @@ class Load:
 
 
 @contextlib.contextmanager
-def under_load(nodes: Sequence[Node], ask: Ask) -> Iterator[Load]:
+def under_load(nodes: Sequence[Node], ask: Ask, *, patience: float = PATIENCE) -> Iterator[Load]:
     """Changes are confirmed before the block and after it; all are checked in the end.
 
+    `patience` is how many seconds a client asks for the same thing.
     VMs must have been polling, as events of those that don't start at once.
     """
     others = frozenset(event_id for (event_id,) in ask(_IDS))
-    load = Load(traffic=Traffic(nodes, LOAD, threads=2), ask=ask, others=others)
+    load = Load(traffic=Traffic(nodes, LOAD, threads=2, patience=patience), ask=ask, others=others)
     with load.traffic.running() as traffic:
         traffic.wait_for(_CHANGES)
         yield load
