@@ -106,6 +106,19 @@ async def test_vms_and_sets_are_listed_by_location(wired: Emulator) -> None:
     assert await listed(wired, f"{HERE}/mars/virtualMachineScaleSets") == []
 
 
+async def test_a_set_without_instances_counts_and_is_listed_where_it_was_declared(
+    wired: Emulator,
+) -> None:
+    await wired.good("PATCH", WEB, {"sku": {"capacity": 0}})
+
+    sets = await listed(wired, f"{HERE}/local/virtualMachineScaleSets")
+    usages = await listed(wired, f"{HERE}/local/usages")
+
+    assert [each["name"] for each in sets] == ["web"]
+    used = {each["name"]["value"]: each["currentValue"] for each in usages}
+    assert used["virtualMachineScaleSets"] == 1
+
+
 async def test_no_vm_has_extensions_and_no_set_upgrades_by_itself(wired: Emulator) -> None:
     status, code, message = await wired.refused("GET", f"{WEB}/rollingUpgrades/latest")
 

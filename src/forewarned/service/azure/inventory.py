@@ -12,6 +12,7 @@ from typing import Final
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Event, EventType, Policy, Resource, Scope, ScopeKind
 from forewarned.service.azure import group_index
+from forewarned.service.azure.models.profiles import stored_location
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
     MACHINES,
@@ -230,12 +231,17 @@ def _scale_set(snapshot: Snapshot, id_: ResourceId, scopes: Sequence[Scope]) -> 
     is_flexible = vms[0].profile.is_flexible if vms else False
     return ScaleSetView(
         id=known,
-        location=vms[0].profile.location if vms else "",
+        location=_location(vms, declaration),
         declaration=declaration,
         vms=vms,
         policy=scopes[0].policy if scopes else Policy(),
         is_flexible=is_flexible,
     )
+
+
+def _location(vms: Sequence[VmView], declaration: Declaration | None) -> str:
+    """That of its VMs, or the declared one if it has none at the moment."""
+    return vms[0].profile.location if vms else stored_location(declaration) or ""
 
 
 def scale_sets(
@@ -283,7 +289,7 @@ def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView
             if declaration is None
             else ResourceId.parse(declaration.path)
         ),
-        location=vms[0].profile.location if vms else "",
+        location=_location(vms, declaration),
         declaration=declaration,
         vms=vms,
         policy=scopes[0].policy if scopes else Policy(),

@@ -11,7 +11,6 @@ from forewarned.control.arm.compute.sizes import SIZES
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import AT_LOCATION, Operation, read
 from forewarned.service.azure import inventory
-from forewarned.service.azure.models.availability_set import declared_availability_set
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot
@@ -47,7 +46,7 @@ def _used(snapshot: Snapshot, asked: Asked) -> Counter[str]:
     for view in inventory.scale_sets(snapshot, subscription):
         used["virtualMachineScaleSets"] += asked.is_of_list(view.location)
     for each in inventory.availability_sets(snapshot, subscription):
-        used["availabilitySets"] += asked.is_of_list(declared_availability_set(each).location)
+        used["availabilitySets"] += asked.is_of_list(each.location)
     return used
 
 

@@ -42,7 +42,6 @@ _DERIVED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredAvailabilitySet(AvailabilitySet):
-    location: str
     document: Json
     """All that is declared. The other fields are what the service understands."""
 
@@ -70,7 +69,6 @@ def declared_availability_set(view: AvailabilitySetView) -> DeclaredAvailability
         update_domains=update_domains,
         fault_domains=fault_domains,
         policy=view.policy,
-        location=document["location"],
         document=document,
     )
 
@@ -100,7 +98,6 @@ def revised_availability_set(
         update_domains=UPDATE_DOMAINS if update_domains is None else update_domains,
         fault_domains=FAULT_DOMAINS if fault_domains is None else fault_domains,
         policy=policies.read_policy(properties),
-        location=document["location"],
         document=document,
     )
     for mistake in declaration_mistakes(FleetPlan(availability_sets=(revised,))):
@@ -113,7 +110,7 @@ def revised_availability_set(
 
 
 def _refuse_changes(former: DeclaredAvailabilitySet, revised: DeclaredAvailabilitySet) -> None:
-    if revised.location != former.location:
+    if revised.document["location"] != former.document["location"]:
         raise PropertyChangeError("location")
     if revised.update_domains != former.update_domains:
         raise PropertyChangeError(f"properties.{_UPDATE_DOMAINS}")
