@@ -176,7 +176,7 @@ DEFECTS: Final = (
         file="metadata/http/barrier.py",
         old="            return is_kept\n",
         new="            return is_kept or self.is_stale\n",
-        breaks="I24: a node that is cut off serves VMs that come from another",
+        breaks="I24, I7: a node that is cut off serves VMs that come from another",
         tests=_BY,
     ),
     Mutant(

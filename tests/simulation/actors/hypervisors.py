@@ -44,7 +44,7 @@ class Hypervisors:
         self.machines = {name: Machine(vm.host) for name, vm in VMS.items()}
         self.actions: Counter[str] = Counter()
         self._excused: Counter[str] = Counter()
-        """Actions that neither the server nor the platform knows of any more."""
+        """Actions of which neither the server nor the platform knew when they were begun again."""
         self._world = world
         self._guests = guests
 
@@ -66,12 +66,12 @@ class Hypervisors:
     def mark(self, name: str, key: str) -> None:
         """A VM has one mark: with the last one goes what only the platform knew of its task."""
         machine = self.machines[name]
-        if machine.intent != key and self._is_forgotten(machine.intent):
-            self._excused[machine.intent] += 1
+        if machine.intent != key and self._is_forgotten(key):
+            self._excused[key] = self.actions[key]
         machine.intent, machine.issued = key, False
 
     def _is_forgotten(self, key: str) -> bool:
-        """Whether a failover has lost that the task had begun."""
+        """Whether a failover has lost that the task had begun: what is marked is begun later."""
         event_id, _, name = key.partition("/")
         if self._world.lost_at is None or not self.actions[key]:
             return False
