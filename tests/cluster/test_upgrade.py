@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 from forewarned.storage.postgres import migrate
@@ -23,8 +24,8 @@ def _git(*words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _code_before(folder: Path) -> Path:
-    """The newest code that knows only the schema before this one's, from the history."""
+def _wheel_before(folder: Path) -> Path:
+    """What was installed from the newest code that knows only the schema before this one's."""
     newest = migrate.migrations()[-1].number
     # By its number: the file may have been renamed since.
     step = f"src/forewarned/storage/sql/postgres/{newest:04}_*.sql"
@@ -33,10 +34,17 @@ def _code_before(folder: Path) -> Path:
     before = f"{added}^" if added else "HEAD"
     if not _git("rev-parse", "--verify", "--quiet", before):
         give_up("the history of this checkout has no version before this one: fetch all of it")
-    archive = folder / "before.tar"
-    _git("archive", f"--output={archive}", before, "src")
-    subprocess.run(["tar", "-xf", str(archive), "-C", str(folder)], check=True)
-    return folder / "src"
+    archive, source, installed = folder / "before.tar", folder / "source", folder / "installed"
+    _git("archive", f"--output={archive}", before)
+    source.mkdir()
+    subprocess.run(["tar", "-xf", str(archive), "-C", str(source)], check=True)
+    build = [sys.executable, "-m", "hatchling", "build", "--target=wheel"]
+    subprocess.run(build, cwd=source, capture_output=True, check=True)
+    [wheel] = (source / "dist").glob("*.whl")
+    # The packages that it needs are those of this version.
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(installed)
+    return installed
 
 
 def _speaks(code: Path) -> int:
@@ -58,7 +66,7 @@ def test_nodes_of_the_version_before_serve_on_while_this_one_takes_over(
     empty_database: Database, tmp_path: Path
 ) -> None:
     """I5, I7, I14, I23: what one version has scheduled or approved, the other shows."""
-    code = _code_before(tmp_path)
+    code = _wheel_before(tmp_path)
     known = migrate.migrations()[-1].number
     assert _speaks(code) == known - 1
     fleet = tmp_path / "fleet.toml"
