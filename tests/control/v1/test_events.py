@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from forewarned.control.http.bodies import OWN_ACTORS
 from tests.builders import NOON, OPERATOR, A
 from tests.control.control_api import ControlApi, later
 
@@ -310,7 +311,7 @@ async def test_history_is_narrowed(control: ControlApi) -> None:
         ("tab\there", "control"),
         ("caf\xe9", "control"),
         ("vm:web", "control"),
-        ("time", "control"),
+        *((name, "control") for name in sorted(OWN_ACTORS)),
     ],
 )
 async def test_who_asks_is_a_label_if_it_is_a_sane_one(

@@ -19,8 +19,14 @@ ACTOR_HEADER: Final = "Forewarned-Actor"
 T = TypeVar("T")
 
 _LONGEST_ACTOR: Final = 64
-# Names that the server itself goes by in history: a label must not be taken for one of them.
-_OWN_ACTORS: Final = frozenset({"actuator", "policy", "readers", "server", "time"})
+OWN_ACTORS: Final = frozenset(
+    {
+        *("actuator", "anonymous", "console", "drain", "fleet file", "local", "policy"),
+        *("publisher", "readers", "scenario", "server", "settings", "start-up file", "test"),
+        *("time", "unknown", "upgrade"),
+    }
+)
+"""Names that the product itself goes by in history: a label must not be taken for one of them."""
 _ENUM: Final = "Invalid enum value"
 _PLACE: Final = re.compile(r"(?P<what>.*) - at `\$(?P<path>.*)`", re.DOTALL)
 _NAMED: Final = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>.*)`")
@@ -93,7 +99,7 @@ def _is_sane(label: str) -> bool:
         and label.isascii()
         and label.isprintable()
         and label == label.strip()
-        and label not in _OWN_ACTORS
+        and label not in OWN_ACTORS
         and not label.startswith("vm:")
     )
 
