@@ -55,6 +55,7 @@ NAMES_ADAPTERS = {
 GLOSSARY = {
     "Change": {"core/change.py", "client/_changes.py", "control/v1/wire.py"},
     "Fault": {"service/faults.py", "control/v1/wire.py", "testing/_faults.py"},
+    "Order": set[str](),
     "Plan": {"agent/model.py"},
     "Report": {"scenarios/report.py"},
     "Request": {
