@@ -435,17 +435,17 @@ def _is_failure(node: ast.AST) -> bool:
     return False
 
 
-def test_the_service_reads_declared_documents_in_one_package() -> None:
+def test_the_service_reads_documents_as_clients_sent_them_in_one_package() -> None:
     """Its other modules may store what is encoded, and pass refusals on."""
     documents, names_no_property = "forewarned.service.azure.models.documents", ("encoded", "Error")
     reading = {
-        f"{module.relative_to(SRC)}: {alias.name}"
+        f"{module.relative_to(SRC)}: {name}"
         for module in modules("src/forewarned/service")
         if module.parent != SRC / "service" / "azure" / "models"
         for node in ast.walk(parsed(module))
-        if isinstance(node, ast.ImportFrom) and node.module == documents
-        for alias in node.names
-        if not alias.name.endswith(names_no_property)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in map(".".join, _imported(node))
+        if name.startswith(documents) and not name.endswith(names_no_property)
     }
 
     assert reading == set()
