@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from forewarned.service.listings import HistoryFilter
 from forewarned.service.subscriptions.model import SubscriptionState
 from forewarned.service.subscriptions.outcomes import Delivered, Gone
 from forewarned.service.subscriptions.targets import Webhook
@@ -22,7 +23,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 async def test_a_receiver_that_is_gone_is_left_alone_until_its_subscription_is_resumed(
-    stage: Stage,
+    stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     outcomes = iter([GONE])
     stage.targets.script = lambda *_: next(outcomes, Delivered())
@@ -38,6 +39,10 @@ async def test_a_receiver_that_is_gone_is_left_alone_until_its_subscription_is_r
     assert left.subscription.state is SubscriptionState.PAUSED
     assert (left.health.last_error, left.health.pending) == ("410 Gone", 2)
     assert stage.targets.seen() == [0, 0, 1]
+    wanted = HistoryFilter(action="subscription_paused")
+    [row] = await stage.engine.ask(lambda snapshot: snapshot.history(wanted))
+    assert (row.actor, row.cause) == ("publisher", "ops: 410 Gone")
+    assert "a subscription was paused because its target is gone" in caplog.text
 
 
 async def test_a_subscription_that_got_another_target_meanwhile_is_not_paused(stage: Stage) -> None:

@@ -193,6 +193,12 @@ class Publisher:
                 self._begin(delivery, subscription)
         for delivery in turn.given_up:
             _log_given_up(delivery)
+        for name, why in turn.paused.items():
+            _log.warning(
+                "a subscription was paused because its target is gone: correct the target,"
+                " then resume the subscription",
+                extra={"subscription": name, "target_said": why},
+            )
         for name, number in turn.given_up_waiting.items():
             if number:
                 _log.warning(

@@ -24,7 +24,7 @@ _LONGEST_BETWEEN_PROBES: Final = timedelta(minutes=1)
 FAILURES_OF_DEAD: Final = 240
 """In a row: hours of them, where there is one a minute."""
 _UNATTENDED: Final = timedelta(hours=2)
-"""What waits is tried every hour at least: if nobody did, no server was running."""
+"""What waits is tried every hour at least: if that did not happen, no server was running."""
 _NONE: Final = timedelta(0)
 
 

@@ -78,6 +78,8 @@ class Turn(NamedTuple):
     """At an attempt."""
     given_up_waiting: Mapping[str, int]
     """How many were given up because their target is dead, by subscription."""
+    paused: Mapping[str, str]
+    """Subscriptions whose target is gone, and what it said."""
     again: timedelta | None
     """When there is something to do; None if that is not known."""
     is_on: bool
@@ -88,11 +90,19 @@ class Turn(NamedTuple):
     """Whether there may be more of that."""
 
 
+class _Settled(NamedTuple):
+    """What came of attempts, as far as a turn tells of it."""
+
+    given_up: Sequence[Delivery] = ()
+    given_up_waiting: Mapping[str, int] = {}
+    paused: Mapping[str, str] = {}
+
+
 def take_turn(tx: Transaction, standing: Standing) -> Turn:
     tx.lock_publishing()
     if standing.resumes:
         tx.release_deliveries(by=standing.by)
-    given_up, given_up_waiting = _settle(tx, standing)
+    settled = _settle(tx, standing)
     if standing.under_way:
         tx.renew_claims(standing.under_way, by=standing.by, until=tx.real_now + CLAIM)
     subscriptions = {each.name: each for each in tx.subscriptions()}
@@ -122,8 +132,9 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
         instants.append(tx.real_now + CLAIM)
     return Turn(
         claimed=[(each, subscriptions[each.subscription]) for each in claimed],
-        given_up=given_up,
-        given_up_waiting=given_up_waiting,
+        given_up=settled.given_up,
+        given_up_waiting=settled.given_up_waiting,
+        paused=settled.paused,
         again=_again(tx, idle, instants) if is_emptied and not leaves_old else _AT_ONCE,
         is_on=bool(subscriptions),
         forgotten=forgotten,
@@ -142,10 +153,9 @@ def _is_active(subscription: Subscription) -> bool:
     return subscription.state is SubscriptionState.ACTIVE
 
 
-def _settle(tx: Transaction, standing: Standing) -> tuple[list[Delivery], dict[str, int]]:
-    """Returns what was given up at its attempt, and how many of each subscription with it."""
+def _settle(tx: Transaction, standing: Standing) -> _Settled:
     if not standing.attempted:
-        return [], {}
+        return _Settled()
     keys = {each.key for each in standing.attempted}
     held = {each.key: each for each in tx.claimed(keys, by=standing.by)}
     given_up, delivered, failed = [], Counter[str](), Counter[str]()
@@ -168,6 +178,7 @@ def _settle(tx: Transaction, standing: Standing) -> tuple[list[Delivery], dict[s
             given_up.append(left)
     rests = tx.rests()
     waiting: dict[str, int] = {}
+    paused: dict[str, str] = {}
     for name, attempted in sorted(outcomes.items()):
         became = [each.outcome for each in attempted]
         rest = retries.rest_after(
@@ -187,20 +198,26 @@ def _settle(tx: Transaction, standing: Standing) -> tuple[list[Delivery], dict[s
                 error=errors[name],
                 limit=MOST_REMOVED,
             )
-        _pause_if_gone(tx, name, attempted)
-    return given_up, waiting
+        why = _pause_if_gone(tx, name, attempted)
+        if why:
+            paused[name] = why
+    return _Settled(given_up, waiting, paused)
 
 
-def _pause_if_gone(tx: Transaction, name: str, attempted: Collection[Attempted]) -> None:
-    """A target that is gone is left alone until an operator resumes the subscription."""
+def _pause_if_gone(tx: Transaction, name: str, attempted: Collection[Attempted]) -> str:
+    """A target that is gone is left alone until an operator resumes the subscription.
+
+    Returns what it said; nothing if it is not gone.
+    """
     gone = {each.target: each.outcome for each in attempted if isinstance(each.outcome, Gone)}
     subscription = tx.subscription(name) if gone else None
     # An operator may have given it another target, or paused it, while the attempt was under way.
     if subscription is None or not _is_active(subscription) or subscription.target not in gone:
-        return
+        return ""
     tx.put_subscription(replace(subscription, state=SubscriptionState.PAUSED))
     why = gone[subscription.target].reason
     tx.record("subscription_paused", by=_PUBLISHER, cause=f"{name}: {why}")
+    return why
 
 
 def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool:

@@ -19,7 +19,7 @@ from forewarned.control.v1.sources.wire import ShownSource
 from forewarned.control.v1.subscriptions.wire import shown
 from forewarned.core.model import Resource
 from forewarned.runtime.settings import load
-from forewarned.service.subscriptions.model import Health
+from forewarned.service.subscriptions.model import Health, SubscriptionState
 from forewarned.service.subscriptions.subscriptions import SubscriptionView
 from tests.builders import NOON
 from tests.cli.served import Served, invoke, serving
@@ -128,14 +128,17 @@ def test_a_server_that_is_unwell_is_told_from_another_program(status: int, code:
 
 
 def test_messages_that_no_one_takes_are_named_with_their_subscription() -> None:
-    def codes(health: Health) -> list[str]:
-        view = SubscriptionView(subscription=a_subscription(), health=health)
+    def codes(health: Health, state: SubscriptionState = SubscriptionState.ACTIVE) -> list[str]:
+        view = SubscriptionView(subscription=a_subscription(state=state), health=health)
         return [each.code for each in of_subscriptions([shown(view)])]
 
     assert codes(Health(failures=3, failed=3, last_error="refused", pending=2)) == [
         "subscription_failing"
     ]
     assert codes(Health(undelivered=2, last_error="refused")) == ["messages_undelivered"]
+    gone = Health(failures=1, failed=1, last_error="410 Gone", pending=2)
+    assert codes(gone, SubscriptionState.PAUSED) == ["subscription_paused"]
+    assert codes(Health(), SubscriptionState.PAUSED) == []
     assert codes(Health()) == []
 
 

@@ -239,6 +239,14 @@ def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
                 f" messages are waiting: {each.health.last_error}",
                 todo="Correct the target. The server tries each message again for a day.",
             )
+        elif each.condition is Condition.PAUSED and each.health.failures:
+            yield warning(
+                "subscription_paused",
+                where=where,
+                what=f"it is paused and its last attempt failed, {each.health.pending} messages"
+                f" are waiting: {each.health.last_error}",
+                todo="Correct the target, then run `forewarned subscription resume`.",
+            )
 
 
 def _expected(event: wire.Event) -> timedelta:
