@@ -1,5 +1,7 @@
 """A store whose connections lead to another server than they did a moment ago."""
 
+import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -11,6 +13,7 @@ from forewarned.config.values import DatabaseUrl
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
 from forewarned.core.rules import Rules
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.ports import Transaction
 from forewarned.storage.postgres.nodes.node_store import node_store
 from forewarned.storage.postgres.store import PostgresStore
@@ -18,7 +21,7 @@ from tests.builders import OPERATOR, a_node_record, a_scope
 from tests.postgresql.pgbouncer import PgBouncer, pgbouncer
 from tests.postgresql.servers import private_folder
 from tests.postgresql.standby import ServerPair, server_pair
-from tests.storage.store_calls import keep
+from tests.storage.store_calls import keep, load
 
 
 @pytest.fixture
@@ -31,6 +34,16 @@ def pair() -> Iterator[ServerPair]:
 def pooler(pair: ServerPair) -> Iterator[PgBouncer]:
     with private_folder() as folder, pgbouncer(pair.primary, folder) as running:
         yield running
+
+
+def _a_store(pooler: PgBouncer, folder: Path) -> PostgresStore:
+    return node_store(
+        DatabaseUrl(pooler.url()),
+        folder,
+        serves=a_node_record().serves,
+        next_wake=partial(lifecycle.next_wake, rules=Rules()),
+        rules={},
+    )
 
 
 async def _move(store: PostgresStore) -> int:
@@ -50,14 +63,7 @@ async def test_behind_pgbouncer_nothing_is_written_to_a_new_primary_before_it_wa
     pair: ServerPair, pooler: PgBouncer, tmp_path: Path
 ) -> None:
     """I7: the new one lacks commits, and clients of PgBouncer notice no failover."""
-    store = node_store(
-        DatabaseUrl(pooler.url()),
-        tmp_path,
-        serves=a_node_record().serves,
-        next_wake=partial(lifecycle.next_wake, rules=Rules()),
-        rules={},
-    )
-    async with store:
+    async with _a_store(pooler, tmp_path) as store:
         await keep(store, a_scope())
         await _move(store)
         pair.stop_streaming()
@@ -70,3 +76,31 @@ async def test_behind_pgbouncer_nothing_is_written_to_a_new_primary_before_it_wa
     shown = before + after
     assert shown == sorted(set(shown))
     assert pair.primary.ask("SELECT epoch FROM store") == [(2,)]
+
+
+async def test_behind_pgbouncer_nothing_is_read_from_a_primary_that_another_has_replaced(
+    pair: ServerPair, pooler: PgBouncer, tmp_path: Path
+) -> None:
+    """I7: a pool may lead back to the old one, which is still there, and has older documents."""
+    async with _a_store(pooler, tmp_path) as store:
+        await keep(store, a_scope())
+        pair.wait_until_caught_up()
+        pair.promote()
+        pooler.move(pair.primary)
+        shown = await _move(store)
+        read = [(await load(store)).incarnation for _ in range(4)]
+
+        pooler.move(pair.other)
+        with pytest.raises(StoreUnavailableError, match="an old primary"):
+            await load(store)
+
+        pooler.move(pair.primary)
+        async with asyncio.timeout(20):
+            while True:
+                with contextlib.suppress(StoreUnavailableError):
+                    again = (await load(store)).incarnation
+                    break
+                await asyncio.sleep(0.05)
+
+    assert read == [shown] * 4
+    assert again == shown

@@ -25,12 +25,12 @@ from forewarned.storage.connection_threads import (
     QueuedCalls,
     unchanged,
 )
-from forewarned.storage.errors import CannotOpenError
+from forewarned.storage.errors import CannotOpenError, OtherServerError
 from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.commits.groups import Committer, as_told
 from forewarned.storage.postgres.commits.session import SILENCE, Connector, Session
 from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
-from forewarned.storage.postgres.connection import Comparison, Connection, connected
+from forewarned.storage.postgres.connection import Comparison, Connection, Position, connected
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.epoch import EpochCheck
@@ -67,6 +67,12 @@ _READ_LIMITS: Final = """
            set_config('idle_in_transaction_session_timeout', '60s', true),
            set_config('tcp_user_timeout', '3000', true)
 """
+_WHERE: Final = f"""
+    SELECT {NOW}, system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), epoch,
+           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, incarnation_offset
+    FROM store, pg_control_system()
+"""
+"""The store's clock, and the columns of `Position`."""
 
 
 class PostgresStore:
@@ -240,6 +246,9 @@ class PostgresStore:
         try:
             try:
                 call.run(self._snapshot(session))
+            except OtherServerError:
+                session.close()
+                call.run(self._snapshot(session))
             except psycopg.Error:
                 if not session.is_lost:
                     raise
@@ -252,7 +261,11 @@ class PostgresStore:
 
     def _snapshot(self, session: Session) -> PostgresSnapshot:
         connection = session.connection()
-        now = _begin_reading(connection)
+        is_in_order = self._compare()
+        now, position = _begin_reading(connection)
+        if not is_in_order(position):
+            # I7: behind PgBouncer it may be a primary that another has replaced.
+            raise OtherServerError
         return PostgresSnapshot(PostgresDatabase(connection), self._read_clock(to_instant(now)))
 
 
@@ -262,18 +275,17 @@ def _is_anything() -> Comparison:
 
 def _refuse_unfinished_copy(connection: Connection, where: str) -> None:
     """Raises UnfinishedCopyError."""
-    snapshot = PostgresSnapshot(
-        PostgresDatabase(connection), to_instant(_begin_reading(connection))
-    )
+    now, _ = _begin_reading(connection)
+    snapshot = PostgresSnapshot(PostgresDatabase(connection), to_instant(now))
     snapshot.refuse_unfinished_copy(where)
     connection.rollback()
 
 
-def _begin_reading(connection: Connection) -> int:
-    """The store's clock."""
+def _begin_reading(connection: Connection) -> tuple[int, Position]:
+    """The store's clock, and where the store is."""
     with connection.pipeline():
         connection.execute(_READ)
         connection.execute(_READ_LIMITS)
-        clock = connection.execute(f"SELECT {NOW}")
-    [[now]] = clock.fetchall()
-    return int(now)
+        found = connection.execute(_WHERE)
+    [[now, *position]] = found.fetchall()
+    return int(now), Position(*position)
