@@ -276,7 +276,7 @@ class HttpDesk:
 
     async def _answer(self, host: str, what: str, told: dict[str, object]) -> None:
         answer = await self._post(f"/v1/hosts/{quote(host, safe='')}/drain/{what}", told)
-        # 404: nobody asks any more.
+        # 404: the server no longer asks.
         if answer.status_code != 404:
             self._refuse_failure(answer)
 

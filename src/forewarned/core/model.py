@@ -92,7 +92,7 @@ class Resource:
     """The instance model's `notBeforeTimeout`; None if terminate notifications are off."""
     state: ResourceState = ResourceState.RUNNING
     actuator: str = ""
-    """What carries out its events, by name; empty where the settings say that, or nobody does."""
+    """What carries out its events, by name; empty where the settings say that, or no one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

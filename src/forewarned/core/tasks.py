@@ -18,7 +18,7 @@ from forewarned.core.model import Event, EventType, Resource, Scope
 from forewarned.core.transitions import Started
 
 SIMULATED: Final = "simulated"
-"""The actuator of an emulator. It works in the server, so nobody claims its tasks."""
+"""The actuator of an emulator. It works in the server, so no actuator claims its tasks."""
 LEASE: Final = timedelta(seconds=30)
 """How long a claim lasts that is not renewed."""
 _FIRST_PAUSE: Final = timedelta(seconds=5)
@@ -30,7 +30,7 @@ ActuatorOf = Callable[[Resource], str]
 
 
 def by_operators(_: Resource) -> str:
-    """Nobody carries anything out: operators do that, and complete the events."""
+    """No actuator carries anything out: operators do that, and complete the events."""
     return ""
 
 
@@ -77,7 +77,7 @@ class Task:
     claimable_at: datetime | None = None
     """From when on it may be claimed: at once, after a pause, or when its lease is over.
 
-    None where nobody may.
+    None where no actuator may.
     """
     begun_at: datetime | None = None
     """When the VM was interrupted; None before that."""

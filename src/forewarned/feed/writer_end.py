@@ -68,7 +68,7 @@ class WriterEnd:
         self._links.discard(link)
 
     def join_host(self, link: CommitLink) -> None:
-        """Nobody waits for it to be in step: a slow hypervisor must not delay operators."""
+        """Nothing waits for it to be in step: a slow hypervisor must not delay operators."""
         self._hosts.add(link)
 
     def leave_host(self, link: CommitLink) -> None:

@@ -28,7 +28,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 
 
 class Began(_Line, frozen=True, tag="began"):
-    """Recording began, or went on after a pause in which nobody looked."""
+    """Recording began, or went on after a pause in which no one looked."""
 
     recording: int
     """The version of this form."""
@@ -64,7 +64,7 @@ class Unanswered(_Line, frozen=True, tag="unanswered"):
 
 
 class Stopped(_Line, frozen=True, tag="stopped"):
-    """Recording was stopped; until the next `began` nobody looked."""
+    """Recording was stopped; until the next `began` no one looked."""
 
 
 Outcome = Answered | Unanswered

@@ -35,7 +35,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     supervisor: int
     """Its process id."""
     listener: int | None
-    """The descriptor of the socket to serve; None for the actuators, which serve nobody."""
+    """The descriptor of the socket to serve; None for the actuators, which serve no one."""
     arm_listener: int | None
     """The descriptor of the writer's second socket, for ARM; None where ARM is not served."""
     addresses: Addresses

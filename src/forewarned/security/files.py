@@ -95,7 +95,7 @@ def _remove_abandoned_drafts(path: Path) -> None:
 
 
 def flush_file(path: Path) -> None:
-    """Have its content on disk, whoever has written it. Raises OSError."""
+    """Have its content on disk, whatever wrote it. Raises OSError."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

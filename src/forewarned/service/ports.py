@@ -148,7 +148,7 @@ class Snapshot(Listings, SubscriptionListings, HistoryReads, Protocol):
         """Those of the ids whose events are of this scope and over."""
 
     def tasks_of(self, event_ids: Collection[EventId]) -> list[Task]:
-        """All tasks of these events. In a transaction nobody else changes them until it ends."""
+        """All tasks of these events. In a transaction no one else changes them until it ends."""
 
     def tasks(self, wanted: TaskFilter) -> list[Task]: ...
     def task_counts(self) -> Mapping[tuple[str, TaskState], int]:

@@ -41,9 +41,9 @@ class Profile:
     """That model's notice of a new OS image; None if it gives none."""
     tags: Mapping[str, str] = field(default_factory=dict)
     private_address: str = ""
-    """Of a VM that is known by its port; empty if nobody has said, and for all other VMs."""
+    """Of a VM that is known by its port; empty if no one has said, and for all other VMs."""
     interface: str = ""
-    """Its port, by the name that its host's kernel has for it; empty if nobody has said."""
+    """Its port, by the name that its host's kernel has for it; empty if no one has said."""
     is_platform_id: bool = False
     """Whether its platform knows it by `vm_id`; otherwise that was made up here."""
     source: str = ""
@@ -51,7 +51,7 @@ class Profile:
 
     @property
     def platform_id(self) -> str:
-        """What its platform knows it by; empty if nobody has said."""
+        """What its platform knows it by; empty if no one has said."""
         return self.vm_id if self.is_platform_id else ""
 
 
@@ -73,7 +73,7 @@ class Binding:
 
     @property
     def private_address(self) -> str:
-        """Its IP address; empty if nobody has said."""
+        """Its IP address; empty if no one has said."""
         return self.address if self.port_mark is None else self.profile.private_address
 
 
@@ -229,7 +229,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What has become visible in a store that several nodes share, whoever committed it.
+    """What has become visible in a store that several nodes share, whichever of them committed it.
 
     It is the difference between two looks at the store: all of it, and nothing twice.
     """

@@ -4,7 +4,7 @@ on standard output. `apprise` starts it.
 Where it may connect to is checked by an audit hook, which sees the address that a socket is given:
 no plugin gets around that, and what a name resolves to a moment later does not matter (S1). The
 same hook lets it open nothing but Python's own files: there are plugins that send a file whose name
-is in the URL. What a URL asks for is judged by what Apprise has made of it: nobody else reads URLs
+is in the URL. What a URL asks for is judged by what Apprise has made of it: no one else reads URLs
 as it does.
 """
 

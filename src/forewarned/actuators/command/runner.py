@@ -2,8 +2,9 @@
 
 A process of its own, which needs nothing but the standard library: it must start fast. It inherits
 a lock that its actuator took before it was started, and holds it until the record is on disk. So
-whoever gets the lock knows that no program runs, and finds on disk whether one was begun, and how
-it ended. The program itself does not inherit the lock, or what it leaves running would hold it.
+the process that gets the lock knows that no program runs, and finds on disk whether one was begun,
+and how it ended. The program itself does not inherit the lock, or what it leaves running would hold
+it.
 """
 
 import json

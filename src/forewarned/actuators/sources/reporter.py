@@ -120,7 +120,7 @@ class SourceReporter:
         try:
             await teller.until_changed()
         except DriverError:
-            # Nobody tells of changes for now: the next listing says why.
+            # No one tells of changes for now: the next listing says why.
             await asyncio.Event().wait()
 
 

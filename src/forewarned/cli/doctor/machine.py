@@ -27,7 +27,7 @@ def clock_state() -> int | None:
 
 
 def of_clock(settings: Settings, state: int | None) -> Iterator[Finding]:
-    """An emulator's clock is its users', so nobody minds what the machine's says."""
+    """An emulator's clock is its users', so no one minds what the machine's says."""
     if settings.clock.is_real and state == _ERROR:
         yield warning(
             "clock_unsynchronised",

@@ -28,7 +28,7 @@ COLUMNS: Final = (
     *("id", "at", "actor", "address", "action", "scope", "event_id", "event_type"),
     *("resources", "cause"),
 )
-# What a spreadsheet would take for a formula. Whoever names a VM or gives a reason chooses the
+# What a spreadsheet would take for a formula. Those who name a VM or give a reason choose the
 # text, and someone else opens the file.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 

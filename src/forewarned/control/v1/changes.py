@@ -126,7 +126,7 @@ class Changes:
             self._drop(watcher, "you read too slowly and missed some")
 
     def drop_all(self, reason: str, *, told: str | None) -> None:
-        """They have missed changes up to the position `told`; None for up to nobody knows where."""
+        """They have missed changes up to the position `told`; None if that is not known."""
         for watcher in tuple(self._watchers):
             self._drop(watcher, reason)
         self.told = told

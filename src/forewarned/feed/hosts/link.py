@@ -124,7 +124,7 @@ class HostLink(PollerLink):
                 super()._take(Seen(seen))
             case Observed():
                 # Only emulators are watched, and they have no hypervisors.
-                self.drop("it reports requests that nobody watches")
+                self.drop("it reports requests that are not watched")
             case _ if view is not None and _is_of_host(message, view):
                 super()._take(message)
             case _:

@@ -89,7 +89,7 @@ class Barrier:
         since = now - self._turned_at
         if since >= REMEMBERED // 2:
             self._turned_at = now
-            # A process that stood still for long remembers nobody: they have read elsewhere.
+            # A process that stood still for long remembers no VM: they have read elsewhere.
             self._lately, self._before = set(), self._lately if since < REMEMBERED else set()
             self._follower()
         was_stale, self.is_stale = self.is_stale, now - self._heard_at >= STALE_AFTER

@@ -189,7 +189,7 @@ def recorded_or(render: Render) -> Render:
 
 
 class RecordedApprovals:
-    """Answers as Azure would: 200 for every event that is shown, whoever approved it before.
+    """Answers as Azure would: 200 for every event that is shown, even if it was approved before.
 
     Approvals of VMs that read no recording go to `approvals`.
     """

@@ -15,7 +15,7 @@ LONGEST_LINE: Final = 2000
 """Characters. What is longer is cut."""
 _PIECE: Final = 64 * 1024
 _REST: Final = 0.02
-"""Seconds between reads of what nobody is told of any more."""
+"""Seconds between reads of what is no longer passed on."""
 
 
 class Output:

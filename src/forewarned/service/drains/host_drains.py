@@ -169,7 +169,7 @@ class HostDrains:
         target: str | None,
         by: Actor,
     ) -> DrainView:
-        """Changes nothing if nobody asks any more. Raises UnknownDrainError."""
+        """Changes nothing if it is no longer asked. Raises UnknownDrainError."""
 
         answer = SurveyAnswer(vm=vm, possible=possible, reason=reason, target=target)
         return await self._answer(
@@ -177,7 +177,7 @@ class HostDrains:
         )
 
     async def answer_listing(self, host: HostName, listing: HostListing, *, by: Actor) -> DrainView:
-        """Changes nothing if nobody asks any more. Raises UnknownDrainError."""
+        """Changes nothing if it is no longer asked. Raises UnknownDrainError."""
         return await self._answer(host, lambda drain, _: progress.listed(drain, listing), by=by)
 
     async def _answer(

@@ -129,7 +129,7 @@ def taken_over(earlier: Drain) -> tuple[Move, ...]:
     """What a new drain of the host goes on with: what is open, and what has been moved.
 
     Without the VMs that were moved, a return would leave them away. Those of a drain that was
-    ended are not returned by the next: whoever ended it has left them where they are.
+    ended are not returned by the next: the operator who ended it left them where they are.
     """
     has_moved = not earlier.order.dry_run and earlier.state is not DrainState.CANCELED
     return tuple(

@@ -1,7 +1,7 @@
 """What drains want to know of actuators, and where VMs may be moved while there are drains.
 
 The server can't look at a platform: only actuators can. Invariant: questions follow from the rows
-of drains alone. Asking and answering twice changes nothing, so nobody holds a question.
+of drains alone. Asking and answering twice changes nothing, so no one holds a question.
 """
 
 from collections.abc import Iterable, Mapping

@@ -23,7 +23,7 @@ class MoveProgress:
     progress: str = ""
     """What is being done to it now: `to hv-b: 62 % of the VM is copied`. Empty for nothing."""
     away: timedelta | None = None
-    """How long it was away; None before it is moved, and where nobody has measured it."""
+    """How long it was away; None before it is moved, and where no one has measured it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

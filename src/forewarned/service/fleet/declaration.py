@@ -70,7 +70,7 @@ class VirtualMachine:
     port_mark: int | None = None
     """What its hypervisor marks with all that comes from its port; None if it doesn't."""
     interface: str = ""
-    """That port, by the name that its host's kernel has for it; empty if nobody has said."""
+    """That port, by the name that its host's kernel has for it; empty if no one has said."""
     host: str | None = None
     """None takes one that suits."""
     zone: str = ""

@@ -25,7 +25,7 @@ from forewarned.service.listings import HistoryRow, TaskFilter
 from forewarned.service.records import Commit
 
 LIMIT: Final = timedelta(minutes=10)
-"""How long a guest may take to read again, if nobody says otherwise."""
+"""How long a guest may take to read again, if no one says otherwise."""
 _UNDER_WAY: Final = timedelta(seconds=2)
 """Pollers tell of reads once a second."""
 _RETRY: Final = timedelta(seconds=1)

@@ -97,10 +97,10 @@ class PublishingTransaction(Protocol):
         """
 
     def renew_claims(self, keys: Collection[DeliveryKey], *, by: str, until: datetime) -> None:
-        """Those that nobody else has taken over."""
+        """Those that no other node has taken over."""
 
     def claimed(self, keys: Collection[DeliveryKey], *, by: str) -> list[Delivery]:
-        """Those of them whose claims nobody else has taken over."""
+        """Those of them whose claims no other node has taken over."""
 
     def end_delivery(self, delivery: Delivery) -> None:
         """It has arrived: remove it, and let the next of its scope go."""

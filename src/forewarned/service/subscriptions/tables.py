@@ -39,7 +39,7 @@ class TargetTable(Struct, frozen=True, kw_only=True, tag_field="kind"):
         """Raise ValueError for a shape that it can't be sent."""
 
     def refuse_without_secret(self) -> None:
-        """Raise ValueError where a secret would be made that nobody is shown."""
+        """Raise ValueError where a secret would be made and shown to no one."""
 
 
 class WebhookTable(TargetTable, frozen=True, kw_only=True, tag="webhook"):

@@ -43,7 +43,7 @@ def copy_database(path: Path, target: Path) -> int:
 def verify_database(path: Path) -> int:
     """Its schema. Raises BackupError if SQLite finds anything wrong with it, CannotOpenError."""
     try:
-        # Nobody writes to it, and no file may be left beside it.
+        # No one writes to it, and no file may be left beside it.
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             refuse_foreign(connection, path)

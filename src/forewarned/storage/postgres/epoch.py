@@ -1,7 +1,7 @@
 """Notices that the store may have lost what was already shown, and begins a new epoch of it.
 
 A failover to a standby that was behind, a backup put back, a dump restored: all leave a store that
-no longer knows what VMs have read since. So whoever first connects to such a store raises all
+no longer knows what VMs have read since. So the first node to connect to such a store raises all
 incarnations (I7), and every node reads everything anew.
 
 Invariant: nothing else is asked on a connection before it has been checked here.
@@ -41,8 +41,8 @@ _FOUND: Final = """
 _LIMITS: Final = """
     SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '0', true)
 """
-# Whoever writes scopes has read the offset before: they finish first, and others begin after it.
-# In this order, in which they take their locks too.
+# Transactions that write scopes have read the offset before: they finish first, and others begin
+# after it. In this order, in which they take their locks too.
 _LOCK: Final = "LOCK TABLE scopes, store IN EXCLUSIVE MODE"
 _MOVE: Final = """
     UPDATE store SET system_id = :system_id, timeline = :timeline, relation = :relation,

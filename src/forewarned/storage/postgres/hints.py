@@ -27,7 +27,7 @@ class Hints:
         self._is_hinted = False
 
     def listen(self) -> None:
-        """Does nothing where the session is lent: hints would come to whoever has it next."""
+        """Does nothing where the session is lent: hints would come to its next user."""
         if is_direct(self._connection):
             # Those that come while a question is answered.
             self._connection.add_notify_handler(lambda notify: self._note(notify.pid))

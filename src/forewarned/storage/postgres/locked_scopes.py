@@ -1,4 +1,4 @@
-"""The scopes that a transaction has locked: nobody else can change them until it ends.
+"""The scopes that a transaction has locked: no other transaction can change them until it ends.
 
 Invariant: two transactions never wait for each other's scopes. A scope may be waited for only if
 its number is above those of all scopes held. Any other is locked without waiting, or not at all:

@@ -157,7 +157,7 @@ def _run_once(
 
 
 def _refuse_older_nodes(connection: Connection[TupleRow], where: str, step: Migration) -> None:
-    """A node that is two versions behind would write what nobody expects any more."""
+    """A node that is two versions behind would write what is no longer expected."""
     older = connection.execute(
         f"SELECT name FROM nodes WHERE speaks < %s AND {RUNNING} ORDER BY name",
         [step.oldest_code],

@@ -28,7 +28,7 @@ class ServerConnection(psycopg.Connection[TupleRow]):
     _is_cut = False
 
     def cut(self) -> None:
-        """Lose it, from any thread: whoever waits on it, or uses it next, gets an error."""
+        """Lose it, from any thread: callers that wait on it, or use it next, get an error."""
         self._is_cut = True
 
     @contextmanager

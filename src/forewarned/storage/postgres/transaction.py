@@ -105,7 +105,7 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
         )
 
     def take_lease(self, name: str, holder: str, length: timedelta) -> int | None:
-        """The token of a lease that nobody held; None if somebody does."""
+        """The token of a lease that no one held; None if somebody does."""
         row = self._one(
             """INSERT INTO leases (name, holder, until, token) VALUES (?, ?, ?, 1)
                ON CONFLICT (name) DO UPDATE
@@ -119,7 +119,7 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
         return None if row is None else int(row["token"])
 
     def renew_lease(self, name: str, token: int, length: timedelta) -> bool:
-        """Whether it is still held. Nobody else can take it before this transaction has ended."""
+        """Whether it is still held. No one else can take it before this transaction has ended."""
         row = self._one(
             "UPDATE leases SET until = ? WHERE name = ? AND token = ? RETURNING token",
             micros(self.now + length),

@@ -25,7 +25,7 @@ _COLUMNS: Final = ", ".join(
 )
 _OPEN: Final = "events.status = 'Started' AND tasks.ended_at IS NULL"
 """Found by an index on events that have started, which are few."""
-# One task of a VM at a time, whoever carries them out. What is under way comes first, and of the
+# One task of a VM at a time, whatever carries them out. What is under way comes first, and of the
 # rest what has waited longest: so two nodes that are asked at once find the same one. A task that
 # was begun is under way also while it waits to be tried again: its next attempt compares the VM
 # with how it was before, and can't tell its own work from another's.

@@ -1,4 +1,4 @@
-"""What is done with a connection to SQLite, whoever it is for."""
+"""What is done with any connection to SQLite."""
 
 import contextlib
 import sqlite3

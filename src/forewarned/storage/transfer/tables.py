@@ -110,7 +110,7 @@ TABLES: Final = (
     ),
     Table("outbox", ("number",), ("scope_id", "content")),
     Table("messages", ("number",), ("scope_id", "content")),
-    # Without claims: nobody is delivering anything meanwhile.
+    # Without claims: no one is delivering anything meanwhile.
     Table(
         "deliveries",
         ("number", "subscription"),

@@ -48,7 +48,7 @@ def settle(mark: Mark, connect: Callable[[], Connection]) -> Outcome:
 
 
 def _ask(connection: Connection, mark: Mark, *, until: float) -> Outcome | None:
-    """None while nobody can know."""
+    """None while it can't be known."""
     [[system_id, timeline, epoch]] = connection.execute(_WHERE).fetchall()
     if system_id != mark.system_id:
         # It has given out its numbers by itself, and a dump may have brought it the transaction.

@@ -24,10 +24,10 @@ _PAUSE: Final = 0.2
 @runtime_checkable
 class LeasingTransaction(Protocol):
     def take_lease(self, name: str, holder: str, length: timedelta) -> int | None:
-        """The token of a lease that nobody held; None if somebody does."""
+        """The token of a lease that no one held; None if somebody does."""
 
     def renew_lease(self, name: str, token: int, length: timedelta) -> bool:
-        """Whether it is still held. Nobody else can take it before this transaction has ended."""
+        """Whether it is still held. No one else can take it before this transaction has ended."""
 
 
 class Transact(Protocol):

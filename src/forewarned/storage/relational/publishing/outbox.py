@@ -132,7 +132,7 @@ def places_of(database: Database, names: Collection[ResourceName]) -> dict[str, 
 def place_waiting(
     database: WritableDatabase, scope_id: ScopeId, places: Mapping[str, Place]
 ) -> None:
-    """Write these places into the scope's messages that nobody has taken out yet."""
+    """Write these places into the scope's messages that no one has taken out yet."""
     found = database.ask(
         "SELECT number, scope_id, content FROM outbox WHERE scope_id = ? ORDER BY number",
         (scope_id,),
@@ -205,7 +205,7 @@ def content_of(message: Message, place: Place = _NOWHERE) -> str:
 
 
 def unplaced(messages: Iterable[Message]) -> set[ResourceName]:
-    """The VMs of messages of which nobody has looked up where they come from."""
+    """The VMs of messages of which no one has looked up where they come from."""
     return {vm for message in messages if not message.resource_id for vm in message.vms}
 
 
