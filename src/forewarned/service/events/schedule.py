@@ -62,6 +62,10 @@ class NewIds:
                 self._drawn.append(self._new_id())
             yield self._drawn[number]
 
+    def of(self, records: Iterable[EventRecord]) -> list[EventRecord]:
+        """Those of events with these ids: what was overdue in their scopes may have started too."""
+        return [record for record in records if record.event.id in self._drawn]
+
 
 class _HostDecision(Protocol):
     def __call__(
@@ -103,7 +107,7 @@ class Scheduler:
                         lifecycle.schedule(change.scope, new, rules=self._rules, now=tx.now)
                     )
                 changes.append(change)
-            return _saved(tx, changes, by)
+            return new_ids.of(_saved(tx, changes, by))
 
         return await self._engine.decide(decision)
 
@@ -123,7 +127,7 @@ class Scheduler:
             change = maintenance.maintain_set(
                 tx.load(scope_id), work, event_ids=iter(new_ids), rules=self._rules, now=tx.now
             )
-            return _saved(tx, [change], by)
+            return new_ids.of(_saved(tx, [change], by))
 
         return await self._engine.decide(decision)
 
@@ -159,7 +163,7 @@ class Scheduler:
             scopes = tx.load_all(tx.scopes_on(host))
             event_ids = iter(new_ids)
             changes = decide(scopes, host, event_ids=event_ids, rules=self._rules, now=tx.now)
-            return _saved(tx, changes, by)
+            return new_ids.of(_saved(tx, changes, by))
 
         return await self._engine.decide(decision)
 
