@@ -63,7 +63,7 @@ def test_a_restored_store_is_the_one_that_was_backed_up_and_knows_that_it_was_re
 
     assert done.exit_code == 0, done.stderr
     assert notes(new / "forewarned.db") == [("probe", "kept")]
-    assert (new / "forewarned.db.mark").read_bytes() == (2**63 - 1).to_bytes(8, "big")
+    assert (new / "forewarned.db.mark").read_bytes()[:8] == (2**63 - 1).to_bytes(8, "big")
     assert [(new / name).read_text() for name in KEYS] == [f"{n} of this server" for n in KEYS]
     assert [stat.S_IMODE((new / name).stat().st_mode) for name in KEYS] == [0o600, 0o600, 0o644]
     assert "All incarnations will be raised" in done.stdout
