@@ -244,6 +244,8 @@ def test_an_operator_retries_what_is_stuck_and_skips_what_is_not_over() -> None:
     assert (retried.state, retried.claimable_at) == (TaskState.WAITING, NOON + MINUTE)
     assert (skipped.state, skipped.is_over) == (TaskState.SKIPPED, True)
     assert tasks.skipped(a_task()) == replace(a_task(), state=TaskState.SKIPPED, claimable_at=None)
+    # Its holder may act until then.
+    assert tasks.skipped(under_way()).claimable_at == under_way().claimable_at
     with pytest.raises(TaskStateError, match=f"^task {A}/vm1 is Begun, so it can't be retried"):
         tasks.retried(under_way(), now=NOON)
     with pytest.raises(TaskStateError, match=f"^task {A}/vm1 is Skipped, so it can't be skipped"):

@@ -1,5 +1,6 @@
 """Tasks in every store: opened with Started, found by one claim, and ended with their event."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -22,6 +23,7 @@ from forewarned.core.tasks import (
     failed,
     renewed,
     simulated,
+    skipped,
 )
 from forewarned.service.listings import TaskFilter
 from forewarned.service.ports import Store, Transaction
@@ -104,6 +106,33 @@ async def break_off(store: Store, task: Task) -> None:
     def decision(tx: Transaction) -> None:
         tried = begun(task, before="boot 1", now=tx.now)
         tx.put_tasks([failed(tried, failure, after="", now=tx.now)])
+
+    await store.transact(decision)
+
+
+async def complete(store: Store) -> None:
+    await store.transact(
+        lambda tx: tx.save(lifecycle.complete(tx.load(SCOPE1), A, now=tx.now), by=OPERATOR)
+    )
+
+
+async def skip(store: Store) -> None:
+    def decision(tx: Transaction) -> None:
+        tx.put_tasks([skipped(task) for task in tx.tasks_of([A])])
+
+    await store.transact(decision)
+
+
+async def leave(store: Store) -> None:
+    """Its event goes on with the other VMs."""
+
+    def decision(tx: Transaction) -> None:
+        scope = tx.load(SCOPE1)
+        tx.save(
+            Change(scope=scope),
+            by=OPERATOR,
+            moved=[replace(task, ended_at=tx.now) for task in tx.tasks_of([A]) if task.vm == VM1],
+        )
 
     await store.transact(decision)
 
@@ -222,6 +251,28 @@ async def test_a_task_that_was_begun_comes_before_others_of_its_vm_also_after_a_
     assert [task.key for task in meanwhile] == [f"{A}/vm2"]
     assert [task.key for task in then] == [f"{A}/vm1"]
     assert [task.key for task in last] == [f"{B}/vm1"]
+
+
+@pytest.mark.parametrize("ending", [complete, skip, leave])
+async def test_a_vm_is_left_to_whom_held_its_task_until_they_must_have_noticed_its_end(
+    store: Store, clock: VirtualClock, ending: Callable[[Store], Awaitable[None]]
+) -> None:
+    """I22: what was ended by an operator may still be done, and be taken for the next task's."""
+    await keep_waiting(store)
+    await start(store)
+    await clock.step(MINUTE)
+    held = await claim(store)
+    await ending(store)
+    await start(store)
+
+    early = await claim(store, holder="two")
+    await clock.step(LEASE)
+    late = await claim(store, holder="two")
+
+    assert f"{A}/vm1" in [task.key for task in held]
+    assert f"{B}/vm1" not in [task.key for task in early]
+    assert f"{B}/vm1" in [task.key for task in late]
+    assert f"{A}/vm1" not in [task.key for task in late]
 
 
 async def test_a_task_is_claimed_once_until_its_lease_is_over(

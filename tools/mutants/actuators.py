@@ -44,6 +44,14 @@ ACTUATORS: Final = (
         tests=_TASKS,
     ),
     Mutant(
+        name="vm-taken-from-its-holder",
+        file="storage/relational/tasks.py",
+        old="          AND held.claimable_at > :now\n",
+        new="          AND held.claimable_at < :now\n",
+        breaks="I22: what is done for an event that was completed by hand counts for the next one",
+        tests=("tests/storage/test_contract_tasks.py",),
+    ),
+    Mutant(
         name="doubt-repeated",
         file="actuators/decision.py",
         old="if _all_show_no_effect(case) or case.procedure.on_doubt is OnDoubt.REPEAT:",

@@ -77,7 +77,8 @@ class Task:
     claimable_at: datetime | None = None
     """From when on it may be claimed: at once, after a pause, or when its lease is over.
 
-    None where no actuator may.
+    None where no actuator may. Of a task that was ended while it was held: when its holder must
+    have noticed.
     """
     begun_at: datetime | None = None
     """When the VM was interrupted; None before that."""
@@ -229,7 +230,8 @@ def skipped(task: Task) -> Task:
     """Raises TaskStateError if it is over."""
     if task.is_over:
         raise TaskStateError(task.key, task.state, "skipped")
-    return replace(task, state=TaskState.SKIPPED, claimable_at=None)
+    held_until = task.claimable_at if task.state in _HELD else None
+    return replace(task, state=TaskState.SKIPPED, claimable_at=held_until)
 
 
 # --- what they come to ---------------------------------------------------------------------------

@@ -44,6 +44,17 @@ _IN_THE_WAY: Final = f"""
                         OR (other.claimable_at, other.event_id)
                            < (tasks.claimable_at, tasks.event_id) END
 """
+# Whoever held a task that an operator has ended may act until it notices, and so may one whose VM
+# has left the event: as long as its lease would have lasted.
+_STILL_HELD: Final = """
+    SELECT 1 FROM events AS earlier JOIN tasks AS held ON held.event_id = earlier.id
+    WHERE earlier.scope_id = tasks.scope_id
+          AND (earlier.ended_at IS NULL OR earlier.ended_at > :lease_ago)
+          AND held.vm = tasks.vm AND held.event_id <> tasks.event_id
+          AND held.claimable_at > :now
+          AND (held.state = 'Skipped'
+               OR held.ended_at IS NOT NULL AND held.state IN ('Claimed', 'Begun'))
+"""
 _MOVING: Final = (Started, Completed, Narrowed)
 """The transitions that open tasks, and those that end them."""
 
@@ -82,12 +93,14 @@ class Tasks(Queries):
         found = self._named(
             f"""SELECT {_COLUMNS} FROM tasks
                 WHERE actuator = :actuator AND claimable_at <= :now AND ended_at IS NULL
+                      AND state <> 'Skipped'
                       AND EXISTS (SELECT 1 FROM events
                                   WHERE id = tasks.event_id AND status = 'Started')
-                      AND NOT EXISTS ({_IN_THE_WAY})
+                      AND NOT EXISTS ({_IN_THE_WAY}) AND NOT EXISTS ({_STILL_HELD})
                 ORDER BY claimable_at, event_id, vm LIMIT :limit {self._unlocked}""",
             actuator=actuator,
             now=micros(self._now),
+            lease_ago=micros(self._now - core.LEASE),
             limit=limit,
         )
         return list(map(to_task, found))

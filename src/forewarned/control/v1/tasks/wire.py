@@ -68,7 +68,7 @@ def shown(task: Task) -> ShownTask:
         state=task.state,
         attempt=task.attempt,
         holder=task.holder,
-        claimable_at=task.claimable_at,
+        claimable_at=None if task.is_over else task.claimable_at,
         begun_at=task.begun_at,
         before=_sighting(task.before),
         after=_sighting(task.after),
