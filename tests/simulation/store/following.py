@@ -134,6 +134,8 @@ class SimulatedFollowing:
             self._stand()
             await self._read_anew()
             self._told = began
+            # The next look of a real node, soon after, tells it what is due.
+            self._woken.set()
             return
         snapshot = self._server.snapshot()
         news = News(
