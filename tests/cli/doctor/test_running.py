@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -138,6 +139,10 @@ def test_messages_that_no_one_takes_are_named_with_their_subscription() -> None:
     assert codes(Health(undelivered=2, last_error="refused")) == ["messages_undelivered"]
     gone = Health(failures=1, failed=1, last_error="410 Gone", pending=2)
     assert codes(gone, SubscriptionState.PAUSED) == ["subscription_paused"]
+    assert codes(replace(gone, undelivered=1), SubscriptionState.PAUSED) == [
+        "subscription_paused",
+        "messages_undelivered",
+    ]
     assert codes(Health(), SubscriptionState.PAUSED) == []
     assert codes(Health()) == []
 

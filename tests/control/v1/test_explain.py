@@ -60,8 +60,8 @@ async def test_f17_an_event_that_came_back_with_a_backup_says_so(
 
     shown = "" if reason is None else f" ({reason})"
     assert said["why"] == (
-        "it has not been approved yet; the store may have lost changes at 2026-01-05 12:00:00"
-        f" UTC{shown}, also of this event"
+        "it has not been approved yet; at 2026-01-05 12:00:00 UTC it was noticed that the store may"
+        f" have lost changes{shown}, perhaps also to this event"
     )
     assert said_of_later["why"] == "it has not been approved yet"
 

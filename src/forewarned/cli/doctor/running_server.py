@@ -223,6 +223,14 @@ def of_sources(found: Sequence[ShownSource]) -> Iterator[Finding]:
 def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
     for each in found:
         where = f"subscription {each.name} ({each.target.place})"
+        if each.condition is Condition.PAUSED and each.health.failures:
+            yield warning(
+                "subscription_paused",
+                where=where,
+                what=f"it is paused, and its last attempt failed ({each.health.last_error});"
+                f" waiting: {count(each.health.pending, 'message')}",
+                todo="Correct the target, then run `forewarned subscription resume`.",
+            )
         if each.health.undelivered:
             yield problem(
                 "messages_undelivered",
@@ -238,14 +246,6 @@ def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
                 what=f"{each.health.failures} attempts in a row failed, {each.health.pending}"
                 f" messages are waiting: {each.health.last_error}",
                 todo="Correct the target. The server tries each message again for a day.",
-            )
-        elif each.condition is Condition.PAUSED and each.health.failures:
-            yield warning(
-                "subscription_paused",
-                where=where,
-                what=f"it is paused and its last attempt failed, {each.health.pending} messages"
-                f" are waiting: {each.health.last_error}",
-                todo="Correct the target, then run `forewarned subscription resume`.",
             )
 
 

@@ -249,7 +249,8 @@ def _restored(event: Event, snapshot: Snapshot) -> str:
     if found is None:
         return ""
     reason = f" ({found.reason})" if found.reason else ""
-    return f"; the store may have lost changes at {_instant(found.at)}{reason}, also of this event"
+    noticed = f"at {_instant(found.at)} it was noticed that the store may have lost changes"
+    return f"; {noticed}{reason}, perhaps also to this event"
 
 
 def _obstacle(waiting: _Waiting) -> str:
