@@ -1,6 +1,6 @@
-"""Moments at which a fault hurts most: what breaks may wait for one.
+"""Moments at which a failure hurts most: what breaks may wait for one.
 
-By chance alone a fault hardly ever meets an approval on its way, or a platform at work.
+By chance alone a failure hardly ever meets an approval on its way, or a platform at work.
 """
 
 import asyncio

@@ -32,7 +32,7 @@ from tests.stateful.fleet import VMS
 DAYS: Final = 40
 _DAY: Final = 86_400.0
 _AMBUSH: Final = 1800.0
-"""Seconds that a fault waits for its moment."""
+"""Seconds that a failure waits for its moment."""
 _LOGGER: Final = "forewarned"
 
 
@@ -151,7 +151,7 @@ class _Month:
             await self._burst()
 
     def _check_calm(self, quiet: timedelta) -> None:
-        """What all have had the time for, since the last fault."""
+        """What all have had the time for, since the last failure."""
         world = self._world
         self._subscriber.check_calm()
         for vm in self._vms.values():
@@ -168,9 +168,9 @@ class _Month:
         world.story.tell("world", f"a {'rough' if world.weather.is_rough else 'fair'} day begins")
         span = chance.choice([20, 300, 1200])
         actions = [self._operators.act for _ in range(chance.randint(1, 4))]
-        faults = [self._break for _ in range(chance.choice([0, 1, 1, 2, 3]))]
+        failures = [self._break for _ in range(chance.choice([0, 1, 1, 2, 3]))]
         async with asyncio.TaskGroup() as together:
-            for act in (*actions, *faults):
+            for act in (*actions, *failures):
                 delay = chance.uniform(0, span)
                 together.create_task(world.watched(self._after(delay, act)))
         for _ in range(chance.randint(2, 4)):
@@ -206,7 +206,7 @@ class _Month:
             vm.crash()
 
     async def _until_it_hurts(self, *moments: Moment) -> str | None:
-        """Whose moment it is; None where the fault comes at any time, as half of them do."""
+        """Whose moment it is; None where the failure comes at any time, as half of them do."""
         chance = self._world.chance
         if chance.random() < 0.5:
             return None

@@ -76,7 +76,7 @@ class Chaos:
         world.note_looks()
         world.begin_outage()
         world.story.tell("store", "the primary fails")
-        # Also by another fault.
+        # Also by another failure.
         if world.server.is_standby_behind:
             world.lost_at = world.true.now()
         world.server.fail_over()

@@ -124,7 +124,7 @@ class Subscriber:
             laws.messages_come_at_least_once(missing)
 
     def check_calm(self) -> None:
-        """After a day without faults nothing is on its way any more."""
+        """After a day without failures nothing is on its way any more."""
         if self._since is None:
             return
         self._learn()
