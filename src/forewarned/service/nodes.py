@@ -11,7 +11,7 @@ from forewarned.service.records import CommitCounts, Node, SeenNode
 LONGEST_SILENCE: Final = timedelta(seconds=3)
 """Nodes give a sign of life every second."""
 LONGEST_LAG: Final = timedelta(seconds=1)
-"""A node whose knowledge is older serves new callers nothing."""
+"""A node whose knowledge is older serves nothing to VMs that it has not just served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

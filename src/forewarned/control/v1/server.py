@@ -1,9 +1,7 @@
 """The server itself: whether it is well, how it is set up, and its clock."""
 
 from collections import Counter
-from datetime import timedelta
 from http import HTTPStatus
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,9 +16,7 @@ from forewarned.control.v1.metrics import CONTENT_TYPE
 from forewarned.control.v1.request_wire import Nothing, Speed, Step
 from forewarned.control.v1.services import Services
 from forewarned.service.errors import BadStepError, StoreUnavailableError
-
-_STALE_AFTER: Final = timedelta(seconds=1)
-"""As the metadata listener has it."""
+from forewarned.service.nodes import LONGEST_LAG
 
 
 async def show_health(services: Services, request: Request, _: Admitted) -> Response:
@@ -37,7 +33,7 @@ async def show_health(services: Services, request: Request, _: Admitted) -> Resp
         found = await services.nodes.show() if shows_all else None
     except StoreUnavailableError:
         word = "store_unavailable"
-    if services.engine.lag >= _STALE_AFTER:
+    if services.engine.lag >= LONGEST_LAG:
         # VMs that come here for the first time are turned away, so none should be sent here.
         word = "store_unavailable"
     status = HTTPStatus.OK if word == "ok" else HTTPStatus.SERVICE_UNAVAILABLE

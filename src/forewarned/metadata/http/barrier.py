@@ -15,11 +15,12 @@ from typing import Final
 from forewarned.clock import monotonic_ns
 from forewarned.core.ids import ResourceName
 from forewarned.metadata.options import Balancing
+from forewarned.service.nodes import LONGEST_LAG
 
 _log = logging.getLogger(__name__)
 
 _SECOND: Final = 1_000_000_000
-STALE_AFTER: Final = _SECOND
+STALE_AFTER: Final = round(LONGEST_LAG.total_seconds() * _SECOND)
 """Nanoseconds without news from the store."""
 REMEMBERED: Final = 30 * _SECOND
 """How many nanoseconds ago a VM may have been served here to need no wait."""

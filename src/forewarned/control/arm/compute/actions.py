@@ -1,4 +1,7 @@
-"""What can be done to a VM, to one instance of a scale set, and to all of its instances."""
+"""The addresses and roles of what is done to VMs, to an instance of a scale set, and to all of them.
+
+What each action does is in `service.azure.actions`.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Final
