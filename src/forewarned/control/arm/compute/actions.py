@@ -1,4 +1,4 @@
-"""The addresses and roles of what is done to VMs, to an instance of a scale set, and to all of them.
+"""The addresses and roles of what is done to VMs, to instances of a scale set, and to whole sets.
 
 What each action does is in `service.azure.actions`.
 """
