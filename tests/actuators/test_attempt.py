@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from typing_extensions import override
@@ -155,6 +156,28 @@ async def test_after_standing_still_the_lease_is_confirmed_before_anything_is_do
 
     assert world.platform.actions == []
     assert task.reports == ["begun"]
+
+
+@pytest.mark.parametrize("effect", [Effect.MOVES, Effect.RESTARTS])
+async def test_what_the_platform_is_at_before_a_task_is_begun_is_not_taken_for_its_own_work(
+    effect: Effect, world: World
+) -> None:
+    """I22: an operator has completed the event before, whose action is still under way."""
+    task = a_task(world, effect)
+    world.platform.job = "another's"
+    looks = count()
+
+    async def look() -> None:
+        if next(looks) == 2:
+            world.platform.carry_out(effect, "another's")
+            world.platform.host, world.platform.job = "hv-c", ""
+
+    await world.attempt(a_procedure(effect), looked_at=look)
+
+    assert task.state == "Done"
+    assert world.platform.actions == ["another's", f"{EVENT}/web-0"]
+    assert task.before is not None
+    assert task.before.host == "hv-c"
 
 
 async def test_a_failure_without_effect_is_tried_again(world: World) -> None:

@@ -44,6 +44,14 @@ ACTUATORS: Final = (
         tests=_TASKS,
     ),
     Mutant(
+        name="foreign-work-taken-for-own",
+        file="actuators/attempt.py",
+        old="before=case.sighting if is_busy_otherwise else case.before,",
+        new="before=case.before,",
+        breaks="I22: a task counts as done by what the platform was at before it was begun",
+        tests=("tests/actuators/test_attempt.py",),
+    ),
+    Mutant(
         name="vm-taken-from-its-holder",
         file="storage/relational/tasks.py",
         old="          AND held.claimable_at > :now\n",

@@ -164,8 +164,18 @@ class Attempt:
                     return
                 case other:
                     assert_never(other)
+            is_busy_otherwise = bool(case.sighting.job) and not self._may_be_own(case)
             case = _seen(case, await self._look(began, procedure.timeout))
-            case = replace(case, elapsed=self._at.monotonic() - began)
+            case = replace(
+                case,
+                elapsed=self._at.monotonic() - began,
+                # What the platform was at may have moved the VM, or restarted it.
+                before=case.sighting if is_busy_otherwise else case.before,
+            )
+
+    def _may_be_own(self, case: Situation) -> bool:
+        """Whether what the platform is at may be this task's work, by any of its attempts."""
+        return case.begun or self._task.before is not None
 
     def _first_case(self, procedure: Procedure, sighting: Sighting | None) -> Situation:
         task, seen = self._task, sighting or Sighting()
