@@ -7,6 +7,7 @@ from typing_extensions import override
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.snapshot import PostgresSnapshot
 from forewarned.storage.relational.database import Parameters
+from forewarned.storage.relational.publishing import outbox
 from forewarned.storage.rows import FoundRow
 from tests.builders import NOON, A, a_scope, an_event
 from tests.postgresql.databases import Database
@@ -39,3 +40,15 @@ def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(database: Dat
     assert scans == []
     for index in ("scopes_by_folded", "declarations_pkey", "events_open", "resources_by_host"):
         assert [line for line in explained.plans if index in line] != []
+
+
+def test_messages_of_a_scope_that_wait_are_found_without_reading_all_that_wait(
+    database: Database,
+) -> None:
+    """VMs are removed while thousands may be waiting, and each removal asks."""
+    with database.connect() as connection:
+        connection.execute("SET LOCAL enable_seqscan = off")
+        explained = Explained(connection)
+        outbox.place_waiting(explained, a_scope().id, {})
+
+    assert "Index Cond: (scope_id = 'scope1'::text)" in [line.strip() for line in explained.plans]

@@ -29,6 +29,7 @@ from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Saved
 from forewarned.storage import SqliteStore
 from forewarned.storage.connection_threads import unchanged
+from forewarned.storage.relational.publishing import outbox
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.writes import SqliteTransaction
 from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event
@@ -371,3 +372,23 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
     assert [plan for plan in plans if plan.startswith(tuple(scans)) and "INDEX" not in plan] == []
     for index in ("scopes_by_folded (folded>", "autoindex_declarations_1 (folded>"):
         assert [plan for plan in plans if index in plan] != []
+
+
+async def test_messages_of_a_scope_that_wait_are_found_without_reading_all_that_wait(
+    sqlite: OpenSqlite,
+) -> None:
+    """VMs are removed while thousands may be waiting, and each removal asks."""
+
+    def ask(tx: SqliteTransaction) -> list[str]:
+        asked: list[str] = []
+        connection = connection_of(tx)
+        connection.set_trace_callback(asked.append)
+        outbox.place_waiting(tx._writable, SCOPE1, {})
+        connection.set_trace_callback(None)
+        [sql] = asked
+        return [str(step["detail"]) for step in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+
+    async with sqlite() as store:
+        plan = await store._writer.run(ask, unchanged)
+
+    assert plan == ["SEARCH outbox USING INDEX outbox_of_scope (scope_id=?)"]
