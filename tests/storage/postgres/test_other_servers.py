@@ -13,8 +13,10 @@ from forewarned.config.values import DatabaseUrl
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
 from forewarned.core.rules import Rules
+from forewarned.security.identities import Principal, Role
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.ports import Transaction
+from forewarned.storage.postgres.nodes import principals
 from forewarned.storage.postgres.nodes.node_store import node_store
 from forewarned.storage.postgres.store import PostgresStore
 from tests.builders import OPERATOR, a_node_record, a_scope
@@ -22,6 +24,8 @@ from tests.postgresql.pgbouncer import PgBouncer, pgbouncer
 from tests.postgresql.servers import private_folder
 from tests.postgresql.standby import ServerPair, server_pair
 from tests.storage.store_calls import keep, load
+
+ALICE = Principal(name="alice", role=Role.ADMIN, token_sha256="a" * 64)
 
 
 @pytest.fixture
@@ -104,3 +108,30 @@ async def test_behind_pgbouncer_nothing_is_read_from_a_primary_that_another_has_
 
     assert read == [shown] * 4
     assert again == shown
+
+
+async def test_behind_pgbouncer_a_token_that_was_revoked_stays_so_where_a_pool_leads_back(
+    pair: ServerPair, pooler: PgBouncer, tmp_path: Path
+) -> None:
+    """S12: the old primary still has it."""
+    async with _a_store(pooler, tmp_path) as store:
+        await keep(store, a_scope())
+        with principals.edited(DatabaseUrl(pooler.url())) as known:
+            known[:] = [ALICE]
+        await store.identities.look()
+        before = list(store.identities.current())
+        pair.wait_until_caught_up()
+        pair.promote()
+        pooler.move(pair.primary)
+        await _move(store)
+        with principals.edited(DatabaseUrl(pooler.url())) as known:
+            known.clear()
+        await store.identities.look()
+
+        pooler.move(pair.other)
+        with pytest.raises(StoreUnavailableError, match="an old primary"):
+            await store.identities.look()
+        after = list(store.identities.current())
+
+    assert before == [ALICE]
+    assert after == []

@@ -114,8 +114,21 @@ class Mark(NamedTuple):
         )
 
 
+POSITION: Final = """
+    system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), epoch,
+    (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, incarnation_offset
+    FROM store, pg_control_system()
+"""
+"""What a question ends with to which the last columns of the answer are those of `Position`."""
+
 Comparison = Callable[[Position], bool]
 """Whether a connection may be used that leads to a store at this position."""
+
+
+def is_anything() -> Comparison:
+    """For a store that is not compared with what a node has seen."""
+    return lambda _: True
+
 
 # libpq says what happened only in words. Where a server speaks another language than English, the
 # error is a plain CannotConnectError with the server's own words. Of several hosts each has its own

@@ -30,7 +30,13 @@ from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.commits.groups import Committer, as_told
 from forewarned.storage.postgres.commits.session import SILENCE, Connector, Session
 from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
-from forewarned.storage.postgres.connection import Comparison, Connection, Position, connected
+from forewarned.storage.postgres.connection import (
+    POSITION,
+    Connection,
+    Position,
+    connected,
+    is_anything,
+)
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.epoch import EpochCheck
@@ -67,11 +73,7 @@ _READ_LIMITS: Final = """
            set_config('idle_in_transaction_session_timeout', '60s', true),
            set_config('tcp_user_timeout', '3000', true)
 """
-_WHERE: Final = f"""
-    SELECT {NOW}, system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), epoch,
-           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, incarnation_offset
-    FROM store, pg_control_system()
-"""
+_WHERE: Final = f"SELECT {NOW}, {POSITION}"
 """The store's clock, and the columns of `Position`."""
 
 
@@ -100,7 +102,7 @@ class PostgresStore:
         self.node = node
         self._read_clock = read_clock
         self._guard = guard
-        self._compare = _is_anything if check is None else check.comparison
+        self._compare = is_anything if check is None else check.comparison
         self.connector = Connector(self._target, check)
         committer = Committer(
             self.connector,
@@ -134,7 +136,7 @@ class PostgresStore:
             patience=_PATIENCE,
         )
         self._leases = SharedLeases(self._transact_alone, node.id)
-        self._side = SideConnection(self.connector)
+        self._side = SideConnection(self.connector, self._compare)
         self.identities = SharedIdentities(self._side, node.id)
         self.readiness = SharedReadiness(self._readers, self._side)
         self._committer = committer
@@ -267,10 +269,6 @@ class PostgresStore:
             # I7: behind PgBouncer it may be a primary that another has replaced.
             raise OtherServerError
         return PostgresSnapshot(PostgresDatabase(connection), self._read_clock(to_instant(now)))
-
-
-def _is_anything() -> Comparison:
-    return lambda _: True
 
 
 def _refuse_unfinished_copy(connection: Connection, where: str) -> None:

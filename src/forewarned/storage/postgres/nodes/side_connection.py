@@ -14,21 +14,35 @@ from forewarned.storage.connection_threads import (
     QueuedCalls,
     unchanged,
 )
+from forewarned.storage.errors import OtherServerError
 from forewarned.storage.postgres.commits.groups import as_told
 from forewarned.storage.postgres.commits.session import Connector, Session
-from forewarned.storage.postgres.connection import LIMITS, RERUN, Connection
+from forewarned.storage.postgres.connection import (
+    LIMITS,
+    POSITION,
+    RERUN,
+    Comparison,
+    Connection,
+    Position,
+    is_anything,
+)
 from forewarned.storage.postgres.database import PostgresDatabase
 
 T = TypeVar("T")
 
 _PATIENCE: Final = 10.0
 _TRIES: Final = 3
+_WHERE: Final = f"SELECT {POSITION}"
 
 
 class SideConnection:
-    def __init__(self, connector: Connector) -> None:
+    def __init__(
+        self, connector: Connector, compare: Callable[[], Comparison] = is_anything
+    ) -> None:
+        """`compare` gives what is shown where each transaction is, before it has an effect."""
         self._connector = connector
-        self._thread = ConnectionThreads("side", self._open, _run_one, patience=_PATIENCE)
+        self._compare = compare
+        self._thread = ConnectionThreads("side", self._open, self._run_one, patience=_PATIENCE)
 
     async def __aenter__(self) -> Self:
         """Raises CannotOpenError."""
@@ -50,26 +64,35 @@ class SideConnection:
         session.connection()
         return session
 
+    def _run_one(
+        self, session: Session, calls: QueuedCalls[PostgresDatabase]
+    ) -> Sequence[QueuedCall[PostgresDatabase]]:
+        call = next(calls)
+        try:
+            for attempt in range(1, _TRIES + 1):
+                try:
+                    self._attempt(session.connection(), call)
+                    break
+                except OtherServerError:
+                    session.close()
+                    if attempt == _TRIES:
+                        raise
+                except psycopg.Error as error:
+                    if attempt == _TRIES or not (session.is_lost or isinstance(error, RERUN)):
+                        raise
+        except BaseException as error:  # noqa: BLE001  # told to the caller
+            call.fail(as_told(error))
+            session.roll_back()
+        return [call]
 
-def _run_one(
-    session: Session, calls: QueuedCalls[PostgresDatabase]
-) -> Sequence[QueuedCall[PostgresDatabase]]:
-    call = next(calls)
-    try:
-        for attempt in range(1, _TRIES + 1):
-            try:
-                _attempt(session.connection(), call)
-                break
-            except psycopg.Error as error:
-                if attempt == _TRIES or not (session.is_lost or isinstance(error, RERUN)):
-                    raise
-    except BaseException as error:  # noqa: BLE001  # told to the caller
-        call.fail(as_told(error))
-        session.roll_back()
-    return [call]
-
-
-def _attempt(connection: Connection, call: QueuedCall[PostgresDatabase]) -> None:
-    connection.execute(LIMITS.encode())
-    call.run(PostgresDatabase(connection))
-    connection.commit()
+    def _attempt(self, connection: Connection, call: QueuedCall[PostgresDatabase]) -> None:
+        is_in_order = self._compare()
+        with connection.pipeline():
+            connection.execute(LIMITS.encode())
+            found = connection.execute(_WHERE)
+        if not is_in_order(Position(*found.fetchall()[0])):
+            # A primary that another has replaced, behind PgBouncer, may know tokens that were
+            # revoked since.
+            raise OtherServerError
+        call.run(PostgresDatabase(connection))
+        connection.commit()
