@@ -8,7 +8,7 @@ from forewarned.service.listings import HistoryFilter
 from forewarned.service.subscriptions.model import SubscriptionState
 from forewarned.service.subscriptions.outcomes import Delivered, Gone
 from forewarned.service.subscriptions.targets import Webhook
-from tests.builders import HOUR, MINUTE, OPERATOR
+from tests.builders import HOUR, MINUTE, OPERATOR, SECOND
 from tests.publishing.stage import Stage, a_stage
 from tests.service.subscriptions.messages import a_subscription
 
@@ -61,3 +61,20 @@ async def test_a_subscription_that_got_another_target_meanwhile_is_not_paused(st
 
     left = await stage.subscriptions.show("ops")
     assert left.subscription.state is SubscriptionState.ACTIVE
+
+
+async def test_a_receiver_that_is_found_to_be_gone_while_the_server_ends_is_logged(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.targets.script = lambda *_: None
+    publisher = stage.publisher(patience=10 * SECOND)
+    await publisher.__aenter__()
+    await stage.happen()
+    [attempt] = await stage.targets.wait_for(1)
+    attempt.answer.get_loop().call_later(0.05, attempt.answer.set_result, GONE)
+
+    await publisher.__aexit__()
+
+    left = await stage.subscriptions.show("ops")
+    assert left.subscription.state is SubscriptionState.PAUSED
+    assert "a subscription was paused because its target is gone" in caplog.text

@@ -13,7 +13,15 @@ from functools import partial
 from itertools import count
 from typing import Final, Self
 
-from forewarned.publishing.turn import CLAIM, Attempted, Standing, Turn, take_leave, take_turn
+from forewarned.publishing.turn import (
+    CLAIM,
+    Attempted,
+    Settled,
+    Standing,
+    Turn,
+    take_leave,
+    take_turn,
+)
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.lifecycle.ports import Clock, Timer
@@ -191,21 +199,7 @@ class Publisher:
             # Another node had it meanwhile, if it is still under way: then it is this one's again.
             if delivery.key not in self._under_way:
                 self._begin(delivery, subscription)
-        for delivery in turn.given_up:
-            _log_given_up(delivery)
-        for name, why in turn.paused.items():
-            _log.warning(
-                "a subscription was paused because its target is gone: correct the target,"
-                " then resume the subscription",
-                extra={"subscription": name, "target_said": why},
-            )
-        for name, number in turn.given_up_waiting.items():
-            if number:
-                _log.warning(
-                    "messages that have waited for a dead target were given up,"
-                    " and are kept as undelivered",
-                    extra={"subscription": name, "messages": number},
-                )
+        _log_settled(turn.settled)
         for name, forgotten in turn.forgotten.items():
             _log.warning(
                 "messages that were not delivered were removed, because they were too old",
@@ -284,7 +278,26 @@ class Publisher:
             await asyncio.wait(attempts)
         if self._attempted or self._under_way:
             with suppress(StoreUnavailableError):
-                await self._engine.decide(partial(take_leave, standing=self._standing()))
+                leave = partial(take_leave, standing=self._standing())
+                _log_settled(await self._engine.decide(leave))
+
+
+def _log_settled(settled: Settled) -> None:
+    for delivery in settled.given_up:
+        _log_given_up(delivery)
+    for name, why in settled.paused.items():
+        _log.warning(
+            "a subscription was paused because its target is gone: correct the target,"
+            " then resume the subscription",
+            extra={"subscription": name, "target_said": why},
+        )
+    for name, number in settled.given_up_waiting.items():
+        if number:
+            _log.warning(
+                "messages that have waited for a dead target were given up,"
+                " and are kept as undelivered",
+                extra={"subscription": name, "messages": number},
+            )
 
 
 def _log_given_up(delivery: Delivery) -> None:

@@ -72,14 +72,20 @@ class Standing:
     """How long messages are kept that are not delivered; None to leave that for another turn."""
 
 
+class Settled(NamedTuple):
+    """What came of attempts, as far as a turn tells of it."""
+
+    given_up: Sequence[Delivery] = ()
+    """At an attempt."""
+    given_up_waiting: Mapping[str, int] = {}
+    """How many were given up because their target is dead, by subscription."""
+    paused: Mapping[str, str] = {}
+    """Subscriptions whose target is gone, and what it said."""
+
+
 class Turn(NamedTuple):
     claimed: Sequence[tuple[Delivery, Subscription]]
-    given_up: Sequence[Delivery]
-    """At an attempt."""
-    given_up_waiting: Mapping[str, int]
-    """How many were given up because their target is dead, by subscription."""
-    paused: Mapping[str, str]
-    """Subscriptions whose target is gone, and what it said."""
+    settled: Settled
     again: timedelta | None
     """When there is something to do; None if that is not known."""
     is_on: bool
@@ -88,14 +94,6 @@ class Turn(NamedTuple):
     """What was removed because it was too old, by subscription."""
     leaves_old: bool
     """Whether there may be more of that."""
-
-
-class _Settled(NamedTuple):
-    """What came of attempts, as far as a turn tells of it."""
-
-    given_up: Sequence[Delivery] = ()
-    given_up_waiting: Mapping[str, int] = {}
-    paused: Mapping[str, str] = {}
 
 
 def take_turn(tx: Transaction, standing: Standing) -> Turn:
@@ -132,9 +130,7 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
         instants.append(tx.real_now + CLAIM)
     return Turn(
         claimed=[(each, subscriptions[each.subscription]) for each in claimed],
-        given_up=settled.given_up,
-        given_up_waiting=settled.given_up_waiting,
-        paused=settled.paused,
+        settled=settled,
         again=_again(tx, idle, instants) if is_emptied and not leaves_old else _AT_ONCE,
         is_on=bool(subscriptions),
         forgotten=forgotten,
@@ -142,20 +138,21 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     )
 
 
-def take_leave(tx: Transaction, standing: Standing) -> None:
+def take_leave(tx: Transaction, standing: Standing) -> Settled:
     """The last turn: others may claim what was not finished."""
     tx.lock_publishing()
-    _settle(tx, standing)
+    settled = _settle(tx, standing)
     tx.release_deliveries(by=standing.by)
+    return settled
 
 
 def _is_active(subscription: Subscription) -> bool:
     return subscription.state is SubscriptionState.ACTIVE
 
 
-def _settle(tx: Transaction, standing: Standing) -> _Settled:
+def _settle(tx: Transaction, standing: Standing) -> Settled:
     if not standing.attempted:
-        return _Settled()
+        return Settled()
     keys = {each.key for each in standing.attempted}
     held = {each.key: each for each in tx.claimed(keys, by=standing.by)}
     given_up, delivered, failed = [], Counter[str](), Counter[str]()
@@ -201,7 +198,7 @@ def _settle(tx: Transaction, standing: Standing) -> _Settled:
         why = _pause_if_gone(tx, name, attempted)
         if why:
             paused[name] = why
-    return _Settled(given_up, waiting, paused)
+    return Settled(given_up, waiting, paused)
 
 
 def _pause_if_gone(tx: Transaction, name: str, attempted: Collection[Attempted]) -> str:
