@@ -4,6 +4,7 @@ The store may no longer know what VMs have read, but VMs still compare incarnati
 Invariant (I7): after a restore every incarnation is higher than any that was ever shown.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -15,7 +16,11 @@ OFFSET: Final = "incarnation offset"
 RESTORED_AT: Final = "restored at"
 """The note of when the store was last found to be restored."""
 RESTORED_BECAUSE: Final = "restored because"
-"""The note of how that was found."""
+"""The note of how that was found: the instant again, and the reason.
+
+A node that does not know this note writes the other one alone, and then this one is not of the last
+restoration.
+"""
 
 _EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LEAST: Final = 10_000
@@ -28,6 +33,11 @@ class Restoration:
     at: datetime
     reason: str
     """Empty if an earlier version has found it."""
+
+    def notes(self) -> Mapping[str, str]:
+        """What the store keeps of it, by the notes' keys."""
+        at = self.at.isoformat()
+        return {RESTORED_AT: at, RESTORED_BECAUSE: f"{at} {self.reason}"}
 
 
 def next_offset(offset: int, *, now: datetime) -> int:
@@ -48,4 +58,14 @@ def restored_since(snapshot: Snapshot, instant: datetime) -> Restoration | None:
     at = None if note is None else datetime.fromisoformat(note)
     if at is None or at < instant:
         return None
-    return Restoration(at=at, reason=snapshot.note(RESTORED_BECAUSE) or "")
+    return Restoration(at=at, reason=_reason(snapshot.note(RESTORED_BECAUSE) or "", at))
+
+
+def _reason(note: str, at: datetime) -> str:
+    begins, _, reason = note.partition(" ")
+    try:
+        noted = datetime.fromisoformat(begins)
+    except ValueError:
+        # Earlier versions have noted no instant.
+        return note
+    return reason if noted == at else ""

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from forewarned.clock import monotonic_ns
-from forewarned.service.restoration import RESTORED_AT, RESTORED_BECAUSE, next_offset
+from forewarned.service.restoration import Restoration, next_offset
 from forewarned.storage import rows
 from forewarned.storage.errors import ReplacedServerError
 from forewarned.storage.postgres.connection import Comparison, Connection, Position
@@ -233,8 +233,8 @@ def _begin(
         )
     cause = f"{reason}: incarnations were raised by {offset - before}"
     database.write(_REMARK, {"at": found["now"], "cause": cause})
-    database.write(_NOTE, {"key": RESTORED_AT, "value": at.isoformat()})
-    database.write(_NOTE, {"key": RESTORED_BECAUSE, "value": reason})
+    for key, value in Restoration(at=at, reason=reason).notes().items():
+        database.write(_NOTE, {"key": key, "value": value})
     _log.warning(
         "the store may have lost changes that VMs have seen, so all incarnations were raised",
         extra={"why": reason, "incarnation_offset": offset},

@@ -122,8 +122,8 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         newest = [row.at for row in self.history(HistoryFilter(limit=1))]
         at = max([self.now, *newest])
         self.put_note(restoration.OFFSET, str(offset))
-        self.put_note(restoration.RESTORED_AT, at.isoformat())
-        self.put_note(restoration.RESTORED_BECAUSE, reason)
+        for key, value in restoration.Restoration(at=at, reason=reason).notes().items():
+            self.put_note(key, value)
         cause = f"{reason}: incarnations were raised by {offset - before}"
         self._remark("store_restored", at=at, by=_SERVER, cause=cause)
 
