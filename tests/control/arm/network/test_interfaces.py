@@ -201,3 +201,42 @@ async def test_an_instance_is_told_of_the_interfaces_that_its_set_gives_it(arm: 
     ]
     [told_address] = interfaces[0]["ipv4"]["ipAddress"]
     assert told_address["publicIpAddress"] == address["properties"]["ipAddress"]
+
+
+async def test_the_primary_interface_of_an_instance_comes_first_wherever_its_set_has_it(
+    arm: Emulator,
+) -> None:
+    ips = [{"name": "ip"}]
+    configurations = [
+        {"name": "back", "properties": {"primary": False, "ipConfigurations": ips}},
+        {"name": "main", "properties": {"primary": True, "ipConfigurations": ips}},
+    ]
+    body = a_set(1)
+    network = {"networkInterfaceConfigurations": configurations}
+    body["properties"]["virtualMachineProfile"]["networkProfile"] = network
+    await arm.good("PUT", f"{SETS}/many", body)
+
+    machine = await arm.good("GET", f"{SETS}/many/virtualMachines/0")
+    listed = await arm.good("GET", f"{SETS}/many/virtualMachines/0/networkInterfaces")
+
+    references = machine["properties"]["networkProfile"]["networkInterfaces"]
+    assert [each["id"].rpartition("/")[2] for each in references] == ["main", "back"]
+    shown = {each["name"]: each["properties"] for each in listed["value"]}
+    assert {name: each["primary"] for name, each in shown.items()} == {"main": True, "back": False}
+    [first, second] = (await told(arm, "many_0"))["network"]["interface"]
+    assert first["macAddress"] == shown["main"]["macAddress"].replace("-", "")
+    assert first["ipv4"]["ipAddress"][0]["privateIpAddress"]
+    assert second["macAddress"] == shown["back"]["macAddress"].replace("-", "")
+
+
+@pytest.mark.parametrize("listed", [[], [{}]])
+async def test_an_instance_whose_set_names_no_interface_is_told_of_one(
+    arm: Emulator, listed: list[object]
+) -> None:
+    body = a_set(1)
+    network = {"networkInterfaceConfigurations": listed}
+    body["properties"]["virtualMachineProfile"]["networkProfile"] = network
+    await arm.good("PUT", f"{SETS}/many", body)
+
+    [interface] = (await told(arm, "many_0"))["network"]["interface"]
+    assert interface["ipv4"]["ipAddress"][0]["privateIpAddress"]

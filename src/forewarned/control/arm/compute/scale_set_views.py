@@ -14,7 +14,8 @@ from forewarned.core.model import Priority
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.defaults import exact_version, hide_unknown_os
-from forewarned.service.azure.models.documents import Json, objects_in
+from forewarned.service.azure.models.documents import Json
+from forewarned.service.azure.models.interfaces import interface_configurations
 from forewarned.service.azure.models.origin import came_with_fleet
 from forewarned.service.azure.models.scale_set import VM_PROFILE, document_of
 from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS
@@ -175,12 +176,6 @@ def _interfaces(network: Mapping[str, Any], path: str) -> list[Json]:
         {"id": interface_path(path, each), "properties": {"primary": at == 0}}
         for at, each in enumerate(interface_configurations(network))
     ]
-
-
-def interface_configurations(network: Mapping[str, Any]) -> list[Json]:
-    """Those of a model's network profile that have a name, the primary one first."""
-    declared = objects_in(network, "networkInterfaceConfigurations")
-    return [each for each in declared if isinstance(each.get("name"), str)]
 
 
 def interface_path(instance: str, configuration: Json) -> str:

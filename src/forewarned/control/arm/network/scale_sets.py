@@ -11,7 +11,6 @@ from forewarned.control.arm.compute.instances import INSTANCE
 from forewarned.control.arm.compute.instances import find as find_instance
 from forewarned.control.arm.compute.scale_set_views import (
     instance_path,
-    interface_configurations,
     interface_path,
 )
 from forewarned.control.arm.compute.scale_sets import SET, set_id
@@ -23,7 +22,11 @@ from forewarned.control.arm.routes import Operation, read
 from forewarned.service.azure.equipment import dashed, mac_address
 from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.documents import Json, object_in, objects_in
-from forewarned.service.azure.models.interfaces import instance_public_path, public_address
+from forewarned.service.azure.models.interfaces import (
+    instance_public_path,
+    interface_configurations,
+    public_address,
+)
 from forewarned.service.azure.models.scale_set import VM_PROFILE, ModelsInUse
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot

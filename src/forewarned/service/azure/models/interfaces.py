@@ -5,9 +5,9 @@ addresses that follow from their names, so that they stay the same.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from forewarned.service.azure import inventory
 from forewarned.service.azure.equipment import Equipment, Image, Interface, mac_address
@@ -84,6 +84,18 @@ def interface(snapshot: Snapshot, attached: Attachment, configurations: list[Jso
     )
 
 
+def interface_configurations(network: Mapping[str, Any]) -> list[Json]:
+    """Those of a set's network profile that have a name, the primary one first."""
+    declared = objects_in(network, "networkInterfaceConfigurations")
+    named = [each for each in declared if isinstance(each.get("name"), str)]
+    return sorted(named, key=lambda each: not _is_primary(each))
+
+
+def _is_primary(configuration: Json) -> bool:
+    properties = object_in(configuration, "properties")
+    return any(same(name, "primary") and value is True for name, value in properties.items())
+
+
 def instance_public_path(interface: str, configuration: Json) -> str | None:
     """Of an IP configuration in a set's model; None where it gives instances no public address.
 
@@ -102,7 +114,8 @@ def _instance_interfaces(vm: VmView, parts: Json) -> tuple[Interface, ...]:
     instance = f"{inventory.scale_set_id(profile).path}/virtualMachines/{vm.instance_id}"
     found = []
     network = object_in(parts, "networkProfile")
-    for number, each in enumerate(objects_in(network, "networkInterfaceConfigurations")):
+    # Every VM has one, whatever its set was declared with.
+    for number, each in enumerate(interface_configurations(network) or [{}]):
         configurations = objects_in(object_in(each, "properties"), "ipConfigurations")
         path = f"{instance}/networkInterfaces/{each.get('name')}"
         public = instance_public_path(path, configurations[0]) if configurations else None
