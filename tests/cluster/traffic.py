@@ -236,8 +236,7 @@ class Traffic:
             self.recorder.add(made)
             self._pause.wait(_BETWEEN_TRIES)
             return None
-        # One that was overdue when the database came back is started along with it.
-        [event] = [each for each in answer.json["events"] if each["description"] == mark]
+        [event] = answer.json["events"]
         not_before = datetime.fromisoformat(event["not_before"]).timestamp()
         made = replace(made, event_id=event["event_id"], not_before=monotonic_of(not_before))
         self.recorder.add(made)
