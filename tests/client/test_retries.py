@@ -130,7 +130,7 @@ def test_patience_is_counted_from_when_all_was_well_last() -> None:
     with pytest.raises(UnavailableError) as raised:
         retrying.pause(trouble(), 1070.0)
 
-    assert str(raised.value) == "no scheduled events for 60 s: no route"
+    assert str(raised.value) == "scheduled events could not be read for 60 s: no route"
     assert raised.value.__cause__ is ERROR
 
 

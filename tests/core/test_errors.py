@@ -37,8 +37,8 @@ REFUSALS = [
         {"domains": (0, 2)},
         "resources",
         (
-            "the VMs are in update domains 0, 2, and one event names VMs of one update domain:"
-            " schedule one event for each, or maintain the whole set"
+            "the VMs are in update domains 0, 2, and an event can only name VMs of one update"
+            " domain: schedule one event for each, or maintain the whole set"
         ),
     ),
     (

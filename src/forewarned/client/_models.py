@@ -112,7 +112,8 @@ class Document:
     """All events that are visible at one moment to the VMs that share them."""
 
     incarnation: int
-    """Rises with every change; may fall when a service that was off for a day comes back."""
+    """Rises with every change; may start again at 1 after scheduled events were switched off by a
+    day without reads."""
     events: tuple[Event, ...] = ()
     at: datetime = field(compare=False)
     """When it was sent: by the service's clock if the answer says so, otherwise by this

@@ -137,7 +137,7 @@ class WatchRetries:
             raise trouble.error
         if self._patience is not None and troubled >= self._patience:
             raise UnavailableError(
-                f"no scheduled events for {troubled:.0f} s: {trouble.error}"
+                f"scheduled events could not be read for {troubled:.0f} s: {trouble.error}"
             ) from trouble.error
         seconds = retry_delay(self._failures, trouble.retry_after, self._jitter)
         return Pause(

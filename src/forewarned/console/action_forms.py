@@ -119,8 +119,8 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
         title="Schedule an event",
         lead="One event for each scope the VMs are in; a Terminate for each VM. VMs see it at"
         " once. It starts when one of them approves it, or at its NotBefore: after 15 minutes for"
-        " Freeze and Reboot, 10 for Redeploy, 5 for Terminate, 30 seconds for Preempt, or the"
-        " notice you give.",
+        " Freeze and Reboot, 10 for Redeploy, 5 for Terminate (or the VM's termination delay, if"
+        " it is longer), 30 seconds for Preempt, or the notice you give.",
         verb="Schedule",
         fields=("type", "vms", "notice", "duration", "description", "source", "short_notice"),
         perform=_schedule,

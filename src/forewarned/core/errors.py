@@ -110,8 +110,8 @@ class SeveralUpdateDomainsError(RefusalError, category=Category.INVALID, field="
         self.domains = tuple(sorted(domains))
         listed = ", ".join(map(str, self.domains))
         super().__init__(
-            f"the VMs are in update domains {listed}, and one event names VMs of one update domain:"
-            " schedule one event for each, or maintain the whole set"
+            f"the VMs are in update domains {listed}, and an event can only name VMs of one update"
+            " domain: schedule one event for each, or maintain the whole set"
         )
 
 

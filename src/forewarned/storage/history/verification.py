@@ -217,16 +217,17 @@ class _Audit:
                     " head can't be compared: give one that is not older than the retention",
                 )
             return
-        names = (
-            f"number {missing[0]} of the chain was"
+        told = (
+            f"number {missing[0]} of the chain was removed, perhaps together with its row"
             if len(missing) == 1
-            else f"numbers {missing[0]} to {missing[-1]} of the chain were"
+            else f"numbers {missing[0]} to {missing[-1]} of the chain were removed, perhaps"
+            " together with their rows"
         )
         self._find(
             Kind.CHAIN_REMOVED,
             missing[0],
             None,
-            f"{names} removed, with the rows or without: number {number} can't be checked",
+            f"{told}, so number {number} can't be checked",
         )
 
     def _check(self, entry: _Entry) -> None:
@@ -249,8 +250,8 @@ class _Audit:
                 Kind.CHAIN_CHANGED,
                 doubted.number,
                 doubted.row,
-                f"number {doubted.number} of the chain was changed: row {doubted.row} is as it was"
-                " chained",
+                f"the digest at number {doubted.number} of the chain was changed; row"
+                f" {doubted.row} itself was not",
             )
             self.verified.checked += 1
             self._note(doubted.content, number=doubted.number)

@@ -64,7 +64,7 @@ class Found:
         if self.high is not None and self.high > last:
             return f"its last change is {last}, but change {self.high} was already committed here"
         if self.high is None or not self.was_origin:
-            return "the files that mark its last use are not beside it"
+            return "a marker file that belongs beside the database is missing"
         if self.origin != noted or self.is_touched:
             return "its directory was copied or unpacked"
         return None
