@@ -20,7 +20,7 @@ class SourceTable(Struct, frozen=True, kw_only=True):
     """The actuator whose platform is listed, with its credentials. It carries out the events of
     the VMs that are found."""
     every: timedelta = timedelta(seconds=30)
-    """How often it is listed."""
+    """How often the platform is listed."""
     location: str = "local"
     """The location that its VMs see."""
     resource_group: str = "local"

@@ -232,7 +232,7 @@ class Sibling(Shape, frozen=True):
     status: model.EventStatus
     scope: str
     resources: tuple[str, ...]
-    ready: Annotated[bool, about("whether the others need not wait for it")]
+    ready: Annotated[bool, about("true if the other events don't have to wait for this one")]
 
 
 class Explained(Shape, frozen=True):
@@ -325,8 +325,9 @@ class Health(Shape, frozen=True):
     store: Annotated[
         StoreKind | None,
         about(
-            "this server's own file; or a database that nodes share, whose commits wait for no"
-            " standby, or for some. null while it is unavailable"
+            "own: a file of this server; one_copy: a shared database whose commits wait for no"
+            " standby; standbys: one whose commits wait for a standby; null while the store is"
+            " unavailable"
         ),
     ]
 

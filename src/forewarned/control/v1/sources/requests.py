@@ -21,7 +21,9 @@ class VmReport(Ask, frozen=True):
     host: Text
     address: Annotated[str, about("empty: none")] = ""
     port_mark: Annotated[int | None, about("what its host marks its packets with")] = None
-    interface: Annotated[str, about("its port on the host's bridge; empty: no lasting name")] = ""
+    interface: Annotated[
+        str, about("its port on the host's bridge; empty if the port has no lasting name")
+    ] = ""
     availability_set: str = ""
     zone: str = ""
 
