@@ -31,9 +31,10 @@ class LibvirtAction(ActionTable, frozen=True, kw_only=True):
     """What to do for one type of event."""
 
     do: Word
-    """Freeze: `live-migrate` or `hold`. Reboot: `acpi` (the power button), `reset`, or `restart`
-    (off and on). Redeploy: `cold-move` or `live-migrate`. Preempt: `shutdown` (the power button) or
-    `destroy` (off). Terminate: `undefine`, `shutdown` or `destroy`; disks stay."""
+    """Freeze: `live-migrate` or `hold` (the VM stands still, and then runs on). Reboot: `acpi`
+    (the power button), `reset`, or `restart` (off and on). Redeploy: `cold-move` or `live-migrate`.
+    Preempt: `shutdown` (the power button) or `destroy` (off). Terminate: `undefine`, `shutdown` or
+    `destroy`; disks stay."""
     otherwise: Word | None = field(default=None, name="else")
     """What to do if that can't be done, or has had no effect within `patience`."""
     patience: timedelta | None = None
