@@ -4,13 +4,16 @@ import asyncio
 import os
 import signal
 from datetime import timedelta
+from typing import Any
 
+import libvirt
 from typing_extensions import override
 
 from forewarned.actuators.actuator import Actuator, Equipped
 from forewarned.actuators.desk import Assignment, TaskRef
 from forewarned.actuators.driver import Action, Progress, Sighting, Verdict, Vm
 from forewarned.actuators.http_desk import HttpDesk, Server
+from forewarned.actuators.libvirt.connections.hosts import Host
 from forewarned.actuators.libvirt.driver import LibvirtDriver
 from forewarned.actuators.libvirt.migration import Routes
 from forewarned.actuators.libvirt.table import LibvirtAction, LibvirtTable
@@ -20,6 +23,8 @@ from tests.lab.post import Post
 from tests.preloaded import enter
 
 _LOOKS = 0.05
+_SLOWLY = 8
+"""MiB a second."""
 
 
 class Life:
@@ -69,9 +74,18 @@ class MortalDesk(HttpDesk):
         self._stop.set()
 
 
+class SlowRoutes(Routes):
+    """A fast machine would move a guest between two looks."""
+
+    @override
+    def to(self, target: Host) -> tuple[str, dict[str, Any]]:  # as libvirt has them
+        peer, parameters = super().to(target)
+        return peer, {**parameters, libvirt.VIR_MIGRATE_PARAM_BANDWIDTH: _SLOWLY}
+
+
 class MortalDriver(LibvirtDriver):
     def __init__(self, post: Post, life: Life) -> None:
-        routes = Routes(peer=post.peer_uri, memory="tcp://{target}-mig")
+        routes = SlowRoutes(peer=post.peer_uri, memory="tcp://{target}-mig")
         super().__init__(post.hosts, uri=post.uri, routes=routes)
         self._life = life
 

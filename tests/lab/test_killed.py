@@ -37,7 +37,8 @@ class Actuators:
             uri=lab.uri,
             peer_uri=lab.peer_uri,
         )
-        process = self.processes.Process(target=run, args=(post, last))
+        # One that never ends must not keep the tests from ending.
+        process = self.processes.Process(target=run, args=(post, last), daemon=True)
         process.start()
         return process
 
