@@ -60,7 +60,7 @@ def test_an_ambiguous_event_lists_the_candidates(served: Served) -> None:
     result = served.run("approve", "0000")
 
     assert result.exit_code == 1
-    assert "2 events' ids begin with '0000'" in result.stderr
+    assert "the ids of 2 events begin with '0000'" in result.stderr
     assert f"  {one}  Reboot Scheduled of web" in result.stderr
     assert f"  {two}  Reboot Scheduled of report" in result.stderr
 
@@ -194,7 +194,7 @@ def test_an_unknown_type_of_event_is_told_the_types_there_are() -> None:
 
     assert result.exit_code == 2
     assert (
-        "Error: 'explode' is not a type of event: freeze, reboot, redeploy, preempt, terminate"
+        "Error: 'explode' is not an event type (freeze, reboot, redeploy, preempt, terminate)"
         in result.stderr
     )
 

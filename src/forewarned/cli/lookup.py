@@ -1,4 +1,4 @@
-"""Names as people type them: the first characters of an event's id, a VM's name with a slip."""
+"""Names as people type them: the first characters of an event's id, a VM's name with a typo."""
 
 import difflib
 import re
@@ -68,7 +68,7 @@ def event_id(control: "Control", typed: str, fit: Fit = OPEN) -> str:
         if len(found) == 1:
             return found[0].event_id
         if found:
-            message = f"{len(found)} events' ids begin with {plain(typed)!r}"
+            message = f"the ids of {len(found)} events begin with {plain(typed)!r}"
             raise _ambiguous(message, ["Type more of the one you mean:", *_listed(found)])
     raise _unknown(f"no event's id begins with {plain(typed)!r}", [ADVICE["unknown_event"]])
 

@@ -93,7 +93,7 @@ def test_a_server_without_the_listener_is_told(served: Served) -> None:
     refused = served.run("env", "az")
 
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert "started with '--arm off'" in refused.stderr
+    assert "Its setting 'arm' is off" in refused.stderr
 
 
 def test_without_a_server_nothing_is_printed_for_a_shell_to_run() -> None:

@@ -45,7 +45,7 @@ def actuator() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     metavar="PATH",
     default=_DEFAULT_STATE,
-    help="Directory for what must outlive a crash, on a local disk"
+    help="Directory for state that must survive a crash, on a local disk"
     f" [env: FOREWARNED_ACTUATORS_STATE; default: {_DEFAULT_STATE}].",
 )
 @click.option(

@@ -59,7 +59,7 @@ def agent() -> None:
 def run(config: Path) -> None:
     """Run the agent until interrupted.
 
-    You can stop it at any moment and start it again: it continues where it was.
+    You can stop it at any moment and start it again: it continues where it left off.
     """
     settings = _load(config, UsageError)
     import asyncio
@@ -161,8 +161,8 @@ def explain(event: str, *, address: str) -> None:
 def rehearse(type_: str, *, live: bool, config: Path) -> None:
     """Rehearse an event of TYPE, and show for which types there is too little time.
 
-    Without --live no hook runs: each step is described, and assumed to take as long as the file
-    says. With it, hooks really run, are timed, and are undone again.
+    Without --live, no hook runs: each step is described, and assumed to take as long as the file
+    says. With --live, hooks really run, are timed, and are undone again.
     """
     settings = _load(config, UsageError)
     import asyncio

@@ -17,7 +17,7 @@ from forewarned.targets.http import Request, send
 
 _INSTANCE_VERSION: Final = "2021-12-13"
 _NO_VERSION: Final = "none"
-"""What no service knows as an api-version."""
+"""An api-version that no service knows."""
 
 
 class _Versions(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ async def own_name(settings: AgentSettings) -> str:
 
 
 async def found_endpoint(settings: AgentSettings) -> str | None:
-    """Where the VM's metadata is, and answers. Raises ScheduledEventsError."""
+    """Where the VM's metadata service answers. Raises ScheduledEventsError."""
     async with _asking(settings) as client:
         # Any answer shows that it is there.
         with contextlib.suppress(RefusedError, ProtocolError):
@@ -53,8 +53,8 @@ async def knows_instances(settings: AgentSettings) -> bool:
 async def look_for_events(settings: AgentSettings) -> None:
     """Raises ScheduledEventsError where the endpoint has no scheduled events.
 
-    It is asked in an api-version that no service knows: what has events refuses that, and nothing
-    is read. What doesn't look at versions answers with the document.
+    The request names an api-version that no service knows: a service that has events refuses it,
+    and nothing is read. A service that doesn't check versions answers with the document.
     """
     async with _asking(settings, api_version=_NO_VERSION) as client:
         try:

@@ -1,4 +1,4 @@
-"""What the agent that runs on this VM says of itself, or a CommandError that says why not.
+"""What the agent on this VM says about itself, or a CommandError that says why it can't be read.
 
 Never through a proxy and never after a redirect, as everything the CLI asks.
 """
@@ -71,7 +71,8 @@ def find(status: AgentStatus, typed: str) -> EventStatus:
     if len(found) == 1:
         return found[0]
     if found:
-        what = f"{len(found)} events begin with {typed!r}" if typed else "several events are open"
+        begin = f"the ids of {len(found)} events begin with {typed!r}"
+        what = begin if typed else "several events are open"
         raise RefusedError(
             f"{what}: say which",
             *[f"  {_line(each)}" for each in found[:_MOST_SHOWN]],
@@ -80,7 +81,7 @@ def find(status: AgentStatus, typed: str) -> EventStatus:
         )
     raise RefusedError(
         f"the agent knows no event {plain(typed)!r}" if typed else "the agent has no open event",
-        "'forewarned agent status --all' lists those it knows.",
+        "'forewarned agent status --all' lists the events it knows.",
         code="unknown_event",
         field="event",
     )

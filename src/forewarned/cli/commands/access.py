@@ -1,7 +1,7 @@
 """Tokens and service principals, for operators and their programs.
 
-These commands write where a server keeps its principals, and need no server: users who can write
-there can admit others. That is a file in its data directory, or the database that nodes share.
+These commands write to where a server keeps its principals: a file in its data directory, or the
+database that nodes share. They need no running server. Users who can write there can admit others.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from forewarned.security.identities import TENANT_ID, Principal, Role
 def token() -> None:
     """Create, list and revoke tokens for people and programs.
 
-    A server in service mode requires a token from all callers but its VMs. An emulator requires
+    A server in service mode requires a token from all callers except its VMs. An emulator requires
     none, unless its setting 'control_access' says so.
     """
 
@@ -49,7 +49,8 @@ def token() -> None:
     "--expires",
     type=read_expiry,
     metavar="SPAN|DATE",
-    help="When it expires, in real time: 30d from now, or on 2027-01-31 at 00:00 UTC.",
+    help="When it expires, in real time: after a span like 30d, or on a date like 2027-01-31, at"
+    " 00:00 UTC.",
 )
 @store_option
 @folder_options
@@ -170,8 +171,9 @@ def revoke(*, name: str, config: Path | None, data: str | None, store: str | Non
 def import_(*, file: Path | None, config: Path | None, data: str | None, store: str | None) -> None:
     """Add the tokens of a principals.toml to the database that nodes share.
 
-    FILE is the one in the data directory, unless given. Tokens that are already in the database
-    stay as they are. If the database has a different token of the same name, nothing is changed.
+    Without FILE, the principals.toml in the data directory is read. Tokens that are already in the
+    database stay as they are. If the database has a different token of the same name, nothing is
+    changed.
     """
     place = place_of(config, data, store)
     if place.database is None:

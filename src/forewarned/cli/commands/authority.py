@@ -1,6 +1,7 @@
 """The certificate that clients have to trust where the server speaks HTTPS.
 
-It is read from beside the store, and needs no server: only one that was started before.
+It is read from the data directory, and no server has to run: one that was started there before has
+created it.
 """
 
 from pathlib import Path

@@ -92,7 +92,7 @@ def env(session: Session, client: str) -> None:
     if at.arm is None:
         raise RefusedError(
             "the server has no listener for az and the Azure SDKs",
-            "It was started with '--arm off': start it without.",
+            "Its setting 'arm' is off: give it an address, like 127.0.0.1:8171, and restart it.",
             code="no_arm",
         )
     found = _CLIENTS[client](at, at.arm)

@@ -147,7 +147,7 @@ def _running(session: Session, *, is_named: bool) -> "Emulator | None":
 
 
 def _started(backstage: "Backstage", folder: str, flags: Mapping[str, str | None]) -> "Emulator":
-    """An emulator of its own, at ports of its own. Settings say the rest, as for `serve`."""
+    """A new emulator, at ports of its own. Everything else is as the settings for `serve` say."""
     refuse_missing_packages()
     from forewarned.runtime.listeners.sockets import StartError
     from forewarned.runtime.single_process import running

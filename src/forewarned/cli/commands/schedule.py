@@ -35,7 +35,7 @@ class _Types(click.Group):
         if not typed.startswith("-") and not ctx.resilient_parsing:
             near = difflib.get_close_matches(typed.lower(), EVENT_TYPES, n=1)
             meant = f". Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"{plain(typed)!r} is not a type of event: {', '.join(EVENT_TYPES)}{meant}")
+            ctx.fail(f"{plain(typed)!r} is not an event type ({', '.join(EVENT_TYPES)}){meant}")
         return super().resolve_command(ctx, args)
 
 

@@ -1,4 +1,4 @@
-"""Serving, and the settings it is done with. Their flags are made from the table of settings."""
+"""`serve` and `settings`. Their flags are made from the table of settings."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -92,7 +92,7 @@ def data_folder(config: Path | None, data: str | None) -> Path:
 
 
 def local_settings(config: Path | None, data: str | None) -> Settings:
-    """Those of the server whose state is there, as far as this command can tell."""
+    """The settings of the server whose state is there, as far as this command can tell."""
     # FOREWARNED_CONTROL also tells clients of servers far away, which is no matter here.
     return load_settings(config, {"data": data, "control": "127.0.0.1:0"}).settings
 

@@ -33,7 +33,7 @@ def restored(*, config: Path | None, data: str | None) -> None:
 
     A server detects this by itself if files were copied or unpacked. It can't if a whole disk or
     virtual machine was rolled back: then run this before the server starts. At its next start it
-    raises all incarnations, so that no VM mistakes what it reads for something older.
+    raises all incarnations, so that no VM mistakes a new document for one that it has read before.
     """
     path = data_folder(config, data).absolute() / DATABASE
     if not path.exists():

@@ -49,7 +49,8 @@ def _of_operators(files: CertificateFiles, *, now: datetime) -> Iterator[Finding
             "key_open",
             where=str(files.key),
             what="other users can read this private key",
-            todo=f"Run `chmod 600 {files.key}`. If others may have read it, get a new one.",
+            todo=f"Run `chmod 600 {files.key}`. If others may have read it, replace it and its"
+            " certificate.",
         )
 
 

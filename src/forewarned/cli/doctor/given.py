@@ -44,5 +44,5 @@ def of_settings(resolved: Resolved) -> Iterator[Finding]:
             "emulator_on_network",
             where=resolved.origin["emulator_access"],
             what="everyone who reaches this emulator can act as any VM",
-            todo="Keep it to a network of containers, or omit emulator_access.",
+            todo="Use it only in a network of containers, or omit emulator_access.",
         )

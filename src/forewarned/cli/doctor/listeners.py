@@ -99,7 +99,7 @@ def of_open_files(settings: Settings, limit: int) -> Iterator[Finding]:
         yield warning(
             "few_open_files",
             where=f"max_connections = {settings.max_connections}",
-            what=f"the server may have at most {limit} files open, so further VMs can't connect",
+            what=f"the server may have at most {limit} files open, too few for so many connections",
             todo="Set LimitNOFILE=65536 in the unit, or `ulimit -n 65536`, or lower"
             " max_connections.",
         )

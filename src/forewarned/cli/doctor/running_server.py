@@ -48,7 +48,7 @@ class RunningServer:
             yield note(
                 "no_token_given",
                 where=self._where,
-                what="the server says more only to callers with a token",
+                what="without a token, the server reports only whether it works",
                 todo="Put a token with the role reader into FOREWARNED_TOKEN.",
             )
             return
@@ -243,8 +243,8 @@ def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
             yield warning(
                 "subscription_failing",
                 where=where,
-                what=f"{each.health.failures} attempts in a row failed, {each.health.pending}"
-                f" messages are waiting: {each.health.last_error}",
+                what=f"{each.health.failures} attempts in a row failed ({each.health.last_error});"
+                f" waiting: {count(each.health.pending, 'message')}",
                 todo="Correct the target. The server tries each message again for a day.",
             )
 

@@ -30,7 +30,7 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 _GRADES: Final = ("essential", "robust", "exemplary")
 _TELL: Final = (
     "tell the handler where the service is: {endpoint} in its arguments stands for the URL,",
-    "--endpoint-env NAME puts it in a variable, --listen HOST:PORT serves where the handler looks.",
+    "--endpoint-env NAME puts it in a variable, --listen HOST:PORT serves at the address it uses.",
 )
 _CHOICES: Final = (
     "Allow user namespaces, or run as root; in a container, use 'docker run --privileged'.",
@@ -226,7 +226,7 @@ def _examinee(
         if not is_told:
             raise UsageError(
                 "--isolation none: a handler with 169.254.169.254 built in would send its requests"
-                " to this machine's own endpoint, and may approve real events",
+                " to this machine's own endpoint, and might approve real events",
                 "Omit --isolation none, so that the handler gets its own network.",
                 f"Or {_TELL[0]}",
                 _TELL[1],

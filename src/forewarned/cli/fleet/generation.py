@@ -1,4 +1,4 @@
-"""Fleet files of any size, for trying out how the server bears it."""
+"""Fleet files of any size, for trying out how the server copes with it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def _availability_sets(size: int, scopes: int, first: int) -> Iterator[str]:
     type=click.Choice(KINDS),
     default="mixed",
     show_default=True,
-    help="What the scopes are; mixed is scale sets and some availability sets.",
+    help="What the scopes are; mixed: scale sets and some availability sets.",
 )
 @output_option
 @json_option

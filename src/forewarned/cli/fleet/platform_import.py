@@ -45,7 +45,7 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
     listing = asyncio.run(list_vms(uris))
     if not listing.is_complete:
         raise RefusedError(
-            "not every libvirt answers; nothing was written",
+            "not every libvirt answered; nothing was written",
             *listing.silent.values(),
             code="not_listed",
         )
@@ -158,7 +158,7 @@ def _declared(vm: ListedVm, why: str = "") -> Iterator[str]:
 def _availability_set(name: str, members: list[ListedVm]) -> Iterator[str]:
     yield f"\n[[availability_sets]]\nname = {_text(name)}\n"
     if len({vm.host for vm in members}) < len(members):
-        yield "# Some of its VMs share a host, which can be in one update domain only.\n"
+        yield "# Some of its VMs share a host, and a host can be in only one update domain.\n"
         yield "update_domains = 1\n"
     yield "vms = [\n"
     for vm in members:

@@ -42,8 +42,8 @@ def host() -> None:
 def rules(session: Session, *, name: str, metadata: str | None, every_vm: bool) -> None:
     """Print nftables rules for HOST, to be loaded there with 'nft -f -'.
 
-    They mark what comes from the port of each VM with the VM's port mark, and keep VMs from using
-    the addresses of others. A VM needs an 'interface' in the fleet, and a 'port_mark' if the
+    They mark the packets from each VM's port with the VM's port mark, and keep VMs from using the
+    addresses of other VMs. A VM needs an 'interface' in the fleet, and a 'port_mark' if the
     server's setting identity is port-marks.
     """
     answer = session.control.get(

@@ -1,1 +1,1 @@
-"""`forewarned init`: commented files to begin with."""
+"""`forewarned init`: commented files to start from."""

@@ -1,4 +1,4 @@
-"""Writing a commented file to begin with, for one's case. Never over one that is there."""
+"""Writing a commented file to start from, for the user's case. No file is ever overwritten."""
 
 from enum import StrEnum
 from importlib import resources
@@ -34,7 +34,7 @@ class SettingsCase(StrEnum):
 
 @click.group()
 def init() -> None:
-    """Write a commented file to begin with.
+    """Write a commented file to start from.
 
     It never overwrites a file. Comments say what the lines are for; remove what you don't need.
     """
@@ -48,7 +48,7 @@ def init() -> None:
     type=click.Choice([case.value for case in FleetCase]),
     default=FleetCase.LAPTOP.value,
     show_default=True,
-    help="laptop: VMs to try things out with; private-cloud: real ones on your hosts.",
+    help="laptop: VMs to try things out with; private-cloud: real VMs on your hosts.",
 )
 @json_option
 def fleet(*, file: str, case: str) -> None:
@@ -64,8 +64,8 @@ def fleet(*, file: str, case: str) -> None:
     type=click.Choice([case.value for case in AgentCase]),
     default=AgentCase.COMMAND.value,
     show_default=True,
-    help="web: HAProxy and a unit; database: PostgreSQL; kubernetes: a node of a cluster; command:"
-    " your own programs.",
+    help="web: HAProxy and a systemd unit; database: PostgreSQL; kubernetes: a node of a cluster;"
+    " command: your own programs.",
 )
 @json_option
 def agent(*, file: str, case: str) -> None:
@@ -82,7 +82,7 @@ def agent(*, file: str, case: str) -> None:
     default=SettingsCase.EMULATOR.value,
     show_default=True,
     help="emulator: on a laptop; container: an emulator that other containers reach; service: one"
-    " server for real VMs; nodes: several on one PostgreSQL.",
+    " server for real VMs; nodes: several servers that share a PostgreSQL.",
 )
 @json_option
 def settings(*, file: str, case: str) -> None:

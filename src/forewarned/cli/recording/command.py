@@ -41,13 +41,13 @@ def _read_pause(text: str) -> timedelta:
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     required=True,
-    help="The recording; one that exists is continued.",
+    help="The file to record to; an existing recording is continued.",
 )
 @click.option(
     "--anonymous",
     is_flag=True,
-    help="Replace names, and ids of subscriptions, events and VMs, each always by the same"
-    " stand-in.",
+    help="Replace names, and the ids of subscriptions, events and VMs, by stand-ins: always the"
+    " same one for the same name or id.",
 )
 @click.option(
     "--every",
@@ -78,8 +78,8 @@ def record(
     """Record what the endpoint at URL says, until interrupted.
 
     Without URL, the endpoint is looked for in the places where a VM finds it. It is only read:
-    nothing is approved. A line is written when the answer differs from the one before, and when no
-    answer comes; the line is on disk before the endpoint is read again. 'forewarned serve --replay
+    nothing is approved. A line is written when the response differs from the previous one, and when
+    there is none; the line is on disk before the endpoint is read again. 'forewarned serve --replay
     FILE' plays the file back.
     """
     from forewarned.client import EndpointNotFoundError, ScheduledEvents

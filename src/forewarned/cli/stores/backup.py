@@ -26,9 +26,9 @@ def backup(*, target: Path, config: Path | None, data: str | None, store: str | 
     """Back up a server's state, whether it is running or not.
 
     DIRECTORY is created. It contains the store as of one moment, the server's keys and
-    certificates, and the digests of its tokens. It is verified before it gets its name. Keep it as
-    safe as the data directory. The settings file is not in it. Run this as the server's user, or as
-    root.
+    certificates, and the digests of its tokens. It appears under its name only once it has been
+    verified. Keep it as safe as the data directory. The settings file is not in it. Run this as the
+    server's user, or as root.
 
     For nodes that share a PostgreSQL database, pg_dump backs up the store; give the database with
     --store if the settings don't name it. The keys are those of the node on this machine.
@@ -73,9 +73,9 @@ def restore(*, source: Path, config: Path | None, data: str | None, store: str |
     """Restore a backup, where no store exists yet.
 
     Nothing is overwritten: the data directory must have no store, and the PostgreSQL database no
-    tables. Stop the servers first. The next start raises all incarnations, so that no VM mistakes
-    what it reads for something older. What was scheduled, approved or canceled since the backup is
-    lost; events that were due meanwhile start late, none starts early.
+    tables. Stop the servers first. The next start raises all incarnations, so that no VM mistakes a
+    new document for one that it has read before. What was scheduled, approved or canceled since the
+    backup is lost. Events that were due meanwhile start late; none starts early.
 
     Run this as the server's user, so that this user owns the files.
     """

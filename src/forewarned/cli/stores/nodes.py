@@ -16,9 +16,9 @@ from forewarned.control.v1 import wire
 def nodes(session: Session) -> None:
     """List the servers that share the store, and their lag.
 
-    A node is stale if it has not been seen for 3 seconds, or if what it knew of the store at that
-    time was older than a second. Nodes that have not been seen for a day are not listed. A server
-    that does not share its store is the only node.
+    A node is stale if it has not been seen for 3 seconds, or if it was more than a second behind
+    the store when it was last seen. Nodes that have not been seen for a day are not listed. A
+    server that does not share its store is the only node.
     """
     answer = session.control.get("/v1/nodes")
     session.show(answer, lambda: _page(answer.read(wire.Nodes)))

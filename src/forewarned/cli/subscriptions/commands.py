@@ -37,7 +37,7 @@ _name = click.argument("name", metavar="NAME", shell_complete=complete_subscript
 
 @click.group()
 def subscription() -> None:
-    """Tell web services, chats and pagers of events.
+    """Tell web services, chats and pagers about events.
 
     A subscription says where messages go, what they look like, and which events they are about.
     Each message is delivered at least once, those of a scope in order.
@@ -165,7 +165,7 @@ def deliveries(session: Session, /, name: str, **query: str | int | None) -> Non
 def test(session: Session, name: str) -> None:
     """Send a test message now, and say whether it was delivered.
 
-    It is about a made-up event, and its description tells receivers so.
+    It is about a made-up event, and the event's description says so.
     """
     # The server waits for a target, half a minute at most, longer than other answers take.
     answer = session.control.post(f"{_path(name)}/test", timeout=WATCHING)
