@@ -73,7 +73,7 @@ async def test_a_report_ends_the_event_and_a_second_one_changes_nothing(
     again, refusal = await receiver.report("finish", after={"host": "rack7"})
 
     assert (first, again) == (200, 409)
-    assert "is no longer the one under way" in refusal["error"]["message"]
+    assert "is no longer the current attempt" in refusal["error"]["message"]
     shown = await receiver.control.get(f"/v1/events/{event['event_id']}")
     assert shown["status"] == "Completed"
     assert (await receiver.control.get("/v1/vms/web"))["host"] == "rack9"

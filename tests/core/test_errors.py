@@ -90,7 +90,8 @@ REFUSALS = [
         errors.TooManyUserEventsError(10),
         {"limit": 10},
         "source",
-        "this scope has 10 open user events, which is its limit",
+        "this scope already has 10 open user events, the maximum: cancel one, or wait until one is"
+        " over",
     ),
     (
         errors.NotOwnResourceError(A),
@@ -121,7 +122,7 @@ REFUSALS = [
         errors.TaskLostError("A/vm1", 2),
         {"key": "A/vm1", "attempt": 2},
         "attempt",
-        "attempt 2 at task A/vm1 is no longer the one under way",
+        "attempt 2 at task A/vm1 is no longer the current attempt",
     ),
     (
         errors.TaskStateError("A/vm1", "Begun", "retried"),

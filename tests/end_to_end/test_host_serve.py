@@ -64,7 +64,7 @@ def test_vms_are_served_on_their_hypervisor_and_go_on_reading_without_the_server
             [row] = _call(management, server, "GET", "/v1/history?action=approved")["history"]
 
     assert unknown.status == 403
-    assert unknown.json["error"].startswith("Port mark 102 is bound to no VM")
+    assert unknown.json["error"].startswith("Port mark 102 is not bound to any VM")
     assert (cut_off[0], cut_off[1].status) == ([event_id], 503)
     assert event["EventStatus"] == "Started"
     assert (row["actor"], row["address"]) == ("vm:web", "port:101")

@@ -179,7 +179,7 @@ def test_a_vm_without_a_mark_can_not_be_one_that_has_one(site: Site) -> None:
     read, refused = site.stranger.read(), site.stranger.approve(theirs)
 
     assert (read.status, refused.status) == (403, 403)
-    assert read.json["error"].startswith(f"Address {WEB} is bound to no VM")
+    assert read.json["error"].startswith(f"Address {WEB} is not bound to any VM")
     assert site.status(theirs) == "Scheduled"
 
 

@@ -49,7 +49,7 @@ def test_i1_i7_after_a_restore_incarnations_are_higher_and_nothing_starts_early(
     assert restored["Events"] == before
     assert again == restored
     assert "incarnations were raised" in str(rows)
-    assert "(its directory was copied or unpacked), perhaps also to this event" in why
+    assert "(its directory was copied or unpacked), perhaps changes to this event too" in why
     assert "the database was restored from a backup" in (tmp_path / "log").read_text()
 
 

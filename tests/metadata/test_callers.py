@@ -21,7 +21,7 @@ async def test_an_address_bound_to_no_vm_is_403_and_told_what_to_do(site: Site) 
 
     assert answer.status == 403
     assert json.loads(answer.body) == {
-        "error": "Address 127.0.0.9 is bound to no VM: bind it to one in the fleet."
+        "error": "Address 127.0.0.9 is not bound to any VM: bind it to one in the fleet."
     }
 
 

@@ -154,7 +154,7 @@ class Surveyor:
             reason = f"actuator {self._name!r} has no action for {type_}"
             return Verdict(possible=False, reason=reason)
         if procedure.action.effect is not Effect.MOVES:
-            reason = f"{str(procedure.action.do)!r} for {type_} moves no VM to another host"
+            reason = f"{str(procedure.action.do)!r} for {type_} doesn't move VMs to another host"
             return Verdict(possible=False, reason=reason)
         action = moves_only(procedure.action)
         action = replace(action, cordoned=cordoned, target=question.target)

@@ -172,7 +172,10 @@ class DescriptionTooLongError(RefusalError, category=Category.INVALID, field="de
 
 class TooManyUserEventsError(RefusalError, category=Category.CONFLICT, field="source"):
     def __init__(self, limit: int) -> None:
-        super().__init__(f"this scope has {limit} open user events, which is its limit")
+        super().__init__(
+            f"this scope already has {limit} open user events, the maximum: cancel one, or wait"
+            " until one is over"
+        )
         self.limit = limit
 
 
@@ -214,7 +217,7 @@ class TaskLostError(RefusalError, category=Category.CONFLICT, field="attempt"):
     """Another actuator has claimed the task since, an operator skipped it, or it is over."""
 
     def __init__(self, key: str, attempt: int) -> None:
-        super().__init__(f"attempt {attempt} at task {key} is no longer the one under way")
+        super().__init__(f"attempt {attempt} at task {key} is no longer the current attempt")
         self.key = key
         self.attempt = attempt
 

@@ -119,5 +119,5 @@ class BoardMirror(Generic[Rendered]):
 
     def _expect_snapshot(self) -> MemoryDirectory:
         if self._coming is None:
-            raise FeedBrokenError("a part of a snapshot came outside of one")
+            raise FeedBrokenError("part of a snapshot arrived before its beginning")
         return self._coming

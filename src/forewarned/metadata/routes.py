@@ -249,7 +249,7 @@ def _for_readiness(request: Request, query: str) -> Operation:
     try:
         event_id = parse_event_id(parameters.get("event", ""))
     except InvalidIdError:
-        return _bad_query("event must be the id of an event, which is a GUID")
+        return _bad_query("event must be an EventId, which is a GUID")
     if request.method == "GET":
         return ReadReadiness(event_id)
     standing = parameters.get("standing", Standing.READY).lower()

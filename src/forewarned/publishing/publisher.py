@@ -294,8 +294,8 @@ def _log_settled(settled: Settled) -> None:
     for name, number in settled.given_up_waiting.items():
         if number:
             _log.warning(
-                "messages that have waited for a dead target were given up,"
-                " and are kept as undelivered",
+                "messages to a target that keeps failing were given up, and are kept as"
+                " undelivered",
                 extra={"subscription": name, "messages": number},
             )
 

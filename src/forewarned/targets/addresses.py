@@ -86,9 +86,9 @@ def refusal(address: str, reach: Reach) -> str | None:
     inner = _embedded(whole)
     told = f"{address} is"
     if any(_is_in(each, _NEVER) for each in (inner, *_perhaps_embedded(whole))):
-        return f"{told} link-local, multicast, reserved, or a metadata service's"
+        return f"{told} link-local, multicast, reserved, or the address of a metadata service"
     if _is_in(inner, _LOOPBACK):
-        return f"{told} this machine's own" if reach is Reach.PUBLIC else None
+        return f"{told} an address of this machine" if reach is Reach.PUBLIC else None
     if _is_in(inner, _PRIVATE):
         return None if reach is Reach.PRIVATE else f"{told} in a private network"
     if isinstance(inner, IPv6Address) and inner not in _UNICAST:

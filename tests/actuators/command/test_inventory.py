@@ -32,9 +32,9 @@ async def test_a_program_says_which_vms_there_are(tmp_path: Path) -> None:
     ("script", "why"),
     [
         ("""echo '{"vms": []}'; echo no route >&2; exit 3""", "ended with exit code 3: no route"),
-        ("echo '[]'", "has printed no listing"),
-        ("""echo '{"vms": [{"name": "web"}]}'""", "has printed no listing"),
-        ("""echo '{"vms": [' """, "has printed no listing"),
+        ("echo '[]'", "is not a listing"),
+        ("""echo '{"vms": [{"name": "web"}]}'""", "is not a listing"),
+        ("""echo '{"vms": [' """, "is not a listing"),
         ("head -c 5000000 /dev/zero", "more than 4 MiB"),
     ],
 )

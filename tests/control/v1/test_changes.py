@@ -198,7 +198,7 @@ async def test_a_slow_watcher_is_dropped_and_told_so_last() -> None:
         told = await _all(watcher)
 
     assert told.count(b"event: started\n") == 2
-    assert told.endswith(b'reconnect to get the open events"}\n\n')
+    assert told.endswith(b'reconnect to continue"}\n\n')
     assert b"id: store.2\nevent: dropped\n" in told
     assert changes.watchers == 0
 

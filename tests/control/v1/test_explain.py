@@ -60,8 +60,8 @@ async def test_f17_an_event_that_came_back_with_a_backup_says_so(
 
     shown = "" if reason is None else f" ({reason})"
     assert said["why"] == (
-        "it has not been approved yet; at 2026-01-05 12:00:00 UTC it was noticed that the store may"
-        f" have lost changes{shown}, perhaps also to this event"
+        "it has not been approved yet; at 2026-01-05 12:00:00 UTC a server noticed that the store"
+        f" may have lost changes{shown}, perhaps changes to this event too"
     )
     assert said_of_later["why"] == "it has not been approved yet"
 
@@ -218,11 +218,11 @@ async def test_a_started_event_says_what_started_it(control: ControlApi) -> None
 
     assert causes == [
         "it started because control approved it",
-        "it started because its NotBefore came",
+        "it started because its NotBefore was reached",
         "it started because its host failed",
         (
             "it started because no VM reads this scope's document,"
-            " so there was none to give notice to"
+            " so no VM could be given notice"
         ),
     ]
 

@@ -379,7 +379,7 @@ async def test_private_addresses_are_refused_unless_they_are_allowed() -> None:
 
     assert isinstance(refused, Later)
     assert reason(refused) == (
-        "127.0.0.1 is not allowed as a target: 127.0.0.1 is this machine's own"
+        "127.0.0.1 is not allowed as a target: 127.0.0.1 is an address of this machine"
     )
     assert allowed == Delivered()
     assert len(receiver.received) == 1

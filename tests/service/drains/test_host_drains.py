@@ -434,7 +434,7 @@ async def test_a_dry_run_does_not_replace_a_drain_that_keeps_vms_off_its_host(ra
     await rack.answer(possible=False, reason="no room")
     stuck = await rack.show()
 
-    with pytest.raises(DrainInTheWayError, match="which is Stuck and keeps VMs off it"):
+    with pytest.raises(DrainInTheWayError, match="which is Stuck and keeps the host cordoned"):
         await rack.begin(DrainOrder(dry_run=True))
 
     assert stuck.drain.state is DrainState.STUCK
@@ -449,7 +449,7 @@ async def test_a_host_that_is_empty_is_not_drained_again(
     await emulator.begin()
     await emulator.clock.step(20 * MINUTE)
 
-    with pytest.raises(HostEmptyError, match="host 'hv-a' is empty already"):
+    with pytest.raises(HostEmptyError, match="host 'hv-a' is already drained and empty"):
         await emulator.begin(DrainOrder(dry_run=is_dry_run))
 
 

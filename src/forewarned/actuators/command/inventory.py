@@ -36,5 +36,5 @@ async def list_vms(argv: tuple[str, ...]) -> Listing:
     try:
         found = msgspec.json.decode(ran.stdout, type=_ProgramListing)
     except msgspec.MsgspecError as error:
-        raise DriverError(f"{name} has printed no listing: {error}") from error
+        raise DriverError(f"the output of {name} is not a listing: {error}") from error
     return Listing(vms=found.vms, silent=found.silent)

@@ -115,7 +115,9 @@ class Migration:
         await self._migrate(located, target, libvirt.VIR_MIGRATE_OFFLINE | _KEPT)
         moved = await locate(self._hosts, located.vm)
         if moved is None or moved.host is not target:
-            raise DriverError(f"{target.name} should have {located.vm.name}, but does not")
+            raise DriverError(
+                f"libvirt reported no error, but {located.vm.name} is not on {target.name}"
+            )
         return moved
 
     async def _migrate(self, located: LocatedVm, target: Host, flags: int) -> None:

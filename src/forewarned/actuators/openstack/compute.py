@@ -70,7 +70,7 @@ class Compute:
                 return list(found.values())
             # The address in the link may be one that only Nova's own network has.
             path = f"/servers/detail?{urlsplit(following[0]).query}"
-        raise DriverError("Nova's list of VMs does not end")
+        raise DriverError(f"Nova's list of VMs has more than {_MOST_PAGES} pages")
 
     async def ask(self, server: Server, action: str, arguments: object = None) -> str:
         """Have something done to a VM. Returns the id under which Nova keeps a record of it."""

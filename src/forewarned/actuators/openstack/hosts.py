@@ -21,7 +21,7 @@ _LONGEST: Final = 255
 
 class UnknownHostError(DriverError):
     def __init__(self, host: str) -> None:
-        super().__init__(f"Nova has no compute service on a host {host}")
+        super().__init__(f"Nova has no compute service on host {host}")
         self.host = host
 
 

@@ -123,7 +123,7 @@ class Changes:
     def offer(self, watcher: Watcher, told: bytes) -> None:
         """Tell one watcher alone."""
         if not watcher.offer([told]):
-            self._drop(watcher, "you read too slowly and missed some")
+            self._drop(watcher, "you read too slowly and missed requests")
 
     def drop_all(self, reason: str, *, told: str | None) -> None:
         """They have missed changes up to the position `told`; None if that is not known."""
@@ -217,5 +217,5 @@ async def _stream(
 
 
 def _farewell(name: str, reason: str, position: str | None) -> bytes:
-    farewell = wire.Farewell(message=f"{reason}: reconnect to get the open events")
+    farewell = wire.Farewell(message=f"{reason}: reconnect to continue")
     return message(name, farewell, position)

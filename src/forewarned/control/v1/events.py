@@ -63,7 +63,7 @@ async def approve_event(services: Services, asked: Asked[Nothing, Nothing]) -> w
 
 
 async def cancel_event(services: Services, asked: Asked[Cancel, Nothing]) -> wire.Events:
-    """Cancel an event, with all the maintenance it belongs to."""
+    """Cancel an event, and all of the maintenance it belongs to."""
     records = await services.use_cases.scheduler.cancel(
         _event_id(asked), reason=asked.body.reason, by=asked.by
     )

@@ -43,12 +43,12 @@ class Metrics:
         gauge = partial(Gauge, registry=self._registry)
         self._polls = counter("forewarned_polls", "Polls answered, by kind of answer.", ["answer"])
         self._waits = counter("forewarned_waits", "Polls that waited for a change.")
-        self._approvals = counter("forewarned_approvals", "Requests of VMs that approved events.")
+        self._approvals = counter("forewarned_approvals", "Requests by VMs that approved events.")
         self._refusals = counter(
-            "forewarned_refusals", "Requests of VMs that were refused, by reason.", ["reason"]
+            "forewarned_refusals", "Requests by VMs that were refused, by reason.", ["reason"]
         )
         transitions = counter(
-            "forewarned_transitions", "What happened to events.", ["action", "type"]
+            "forewarned_transitions", "Transitions of events.", ["action", "type"]
         )
         self._transitions = transitions
         self._happened: Tally[tuple[type[EventTransition], EventType]] = Tally()
@@ -56,7 +56,7 @@ class Metrics:
         should wait for."""
         self._commits = histogram(
             "forewarned_commit_seconds",
-            "From the request for a change until it is durable and announced.",
+            "Time from the request for a change until it is durable and announced.",
             buckets=_COMMIT_BUCKETS,
         )
         self._wakes = histogram(
@@ -71,7 +71,7 @@ class Metrics:
             ["type"],
         )
         self._drains = gauge(
-            "forewarned_drains", "Host drains, the newest of each host.", ["state"]
+            "forewarned_drains", "Drains of hosts, only the newest of each host.", ["state"]
         )
         self._tasks = gauge("forewarned_tasks", "Tasks of open events.", ["actuator", "state"])
         self._listed = gauge(
@@ -101,7 +101,7 @@ class Metrics:
         self._nodes = gauge("forewarned_nodes", "Servers on this store.", ["state"])
         self._epoch = gauge(
             "forewarned_store_epoch",
-            "Moves when a shared store may have lost what VMs were shown; 0 if the store is not"
+            "Changes when a shared store may have lost what VMs were shown; 0 if the store is not"
             " shared.",
         )
         self._reruns = counter(
@@ -136,11 +136,11 @@ class Metrics:
             ["subscription"],
         )
         self._pending = gauge(
-            "forewarned_subscription_pending", "Messages to be sent.", ["subscription"]
+            "forewarned_subscription_pending", "Messages to be delivered.", ["subscription"]
         )
         self._undelivered = gauge(
             "forewarned_subscription_undelivered",
-            "Messages that could not be sent, and are kept.",
+            "Messages that were given up, and are kept.",
             ["subscription"],
         )
         self._too_old = gauge(
@@ -150,7 +150,7 @@ class Metrics:
         )
         self._publishing_lag = gauge(
             "forewarned_subscription_lag_seconds",
-            "For how long the oldest message to be sent has been waiting.",
+            "How long the oldest pending message has been waiting.",
             ["subscription"],
         )
 

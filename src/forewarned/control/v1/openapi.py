@@ -20,9 +20,10 @@ Json = dict[str, Any]
 _REF: Final = "#/components/schemas/{name}"
 _ABOUT: Final = """\
 Controls Forewarned: the fleet, events, the emulator's clock and faults. Instants are RFC 3339 in
-UTC; spans are written `14m59s` and also read as `PT14M59S`; null is "unknown" or "none". Fields and
-parameters that are not listed here are refused. Every response of 400 and above is a `Refusal`. If
-the setting `control_access` is `token`, each operation says which role its caller needs.
+UTC. Spans are written as `14m59s`; `PT14M59S` is accepted too. Null means "unknown" or "none".
+Fields and parameters that are not listed here are refused. Every response with a status of 400 or
+above is a `Refusal`. The description of each operation says which role its caller needs if the
+setting `control_access` is `token`.
 """
 _BEARER: Final = "bearer"
 _SESSION: Final = "session"
@@ -30,7 +31,8 @@ _SECURITY: Final[Json] = {
     _BEARER: {
         "type": "http",
         "scheme": "bearer",
-        "description": "a token from `forewarned token create`, a service principal's or a VM's",
+        "description": "a token from `forewarned token create`, or the token of a service principal"
+        " or a VM",
     },
     _SESSION: {
         "type": "apiKey",
@@ -112,8 +114,8 @@ def _operation(operation: Operation, schemas: _Schemas) -> Json:
 def _role(operation: Operation) -> str:
     if operation.needs is None:
         return (
-            "Needs no token. If other operations require one, the response without a token says"
-            " less."
+            "Needs no token. If other operations require one, a response to a caller without a"
+            " token says less."
         )
     return f"Needs the role {operation.needs}, if a token is required."
 
@@ -169,6 +171,6 @@ def _any_of(types: Sequence[object], schemas: _Schemas) -> Json:
 
 def _refusal(schemas: _Schemas) -> Json:
     return {
-        "description": "Refused: nothing has changed",
+        "description": "An error. If the status is below 500, nothing has changed",
         "content": {"application/json": {"schema": schemas.schema(wire.Refusal)}},
     }

@@ -43,7 +43,7 @@ class Nothing(Ask, frozen=True):
 
 
 class Schedule(Ask, frozen=True):
-    """Events to schedule. What is left out follows from the type."""
+    """Events to schedule. Fields that are omitted get the defaults of the type."""
 
     type: EventType
     resources: tuple[str, ...]
@@ -92,7 +92,7 @@ class Cancel(Ask, frozen=True):
 
 
 class Speed(Ask, frozen=True):
-    speed: Annotated[float, about("multiple of real time: 60 is a minute a second")]
+    speed: Annotated[float, about("multiple of real time: 60 is a minute per second")]
 
 
 class Step(Ask, frozen=True):
@@ -138,7 +138,9 @@ class HostRulesQuery(Ask, frozen=True):
     metadata: Annotated[Text, about("where the VMs of this host reach the metadata listener")] = (
         "169.254.169.254"
     )
-    every_vm: Annotated[bool, about("also for VMs that other hosts may move here")] = False
+    every_vm: Annotated[
+        bool, about("for every VM of the fleet, because it may be moved to this host")
+    ] = False
 
     def listener(self) -> ipaddress.IPv4Address:
         """Raises BadRequestError."""
@@ -182,10 +184,12 @@ class EventsQuery(Ask, frozen=True):
 
 class EventQuery(Ask, frozen=True):
     wait: Annotated[
-        Milestone | None, about("respond when the event gets there, or no longer can")
+        Milestone | None,
+        about("respond only when this has happened to the event, or can no longer happen"),
     ] = None
     timeout: Annotated[
-        Span | None, about("limit of a wait, in real time; default: 1m; more than 5m means 5m")
+        Span | None,
+        about("the longest wait, in real time; default: 1m; more than 5m counts as 5m"),
     ] = None
 
     def limit(self) -> timedelta:

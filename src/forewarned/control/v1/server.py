@@ -114,17 +114,17 @@ async def pause_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Cl
 
 
 async def resume_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
-    """Run as fast as before the pause."""
+    """Let the clock run again, as fast as before the pause."""
     return views.clock(await services.use_cases.clock_control.resume())
 
 
 async def set_clock_speed(services: Services, asked: Asked[Speed, Nothing]) -> wire.Clock:
-    """Run at a multiple of real time."""
+    """Let the clock run at a multiple of real time."""
     return views.clock(await services.use_cases.clock_control.run(asked.body.speed))
 
 
 async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Clock:
-    """Move forward; whatever falls due on the way happens, in order, before the response."""
+    """Move the clock forward; what falls due on the way happens, in order, before the response."""
     by, to = asked.body.by, asked.body.to
     if by is not None and to is None:
         return views.clock(await services.use_cases.clock_control.step(by.length))

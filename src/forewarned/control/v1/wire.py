@@ -66,18 +66,23 @@ class Event(Shape, frozen=True):
     source: model.EventSource
     scope: str
     resources: tuple[str, ...]
-    not_before: Annotated[datetime | None, about("earliest unapproved start; null once started")]
+    not_before: Annotated[
+        datetime | None, about("when it starts if it is not approved before; null once started")
+    ]
     created_at: datetime
     started_at: datetime | None
     start_cause: model.StartCause | None
     ended_at: datetime | None
     end_reason: str
     description: str
-    duration: Annotated[Span | None, about("expected impact; null: unknown")]
+    duration: Annotated[
+        Span | None, about("how long the interruption is expected to last; null: unknown")
+    ]
     announced: Annotated[bool, about("false for work on a scope whose document no VM reads")]
     approval: Approval | None
     maintenance: Annotated[
-        str | None, about("the maintenance it belongs to, whose events start together")
+        str | None,
+        about("id of the maintenance it is part of; events of a host's maintenance start together"),
     ]
 
 
@@ -92,7 +97,7 @@ class Policy(Shape, frozen=True):
     approve_user_redeploy: bool
     approve_when_all_down: bool
     event_grid_version: Annotated[
-        str | None, about("the api-version of what is published; null if nothing is")
+        str | None, about("the api-version in which events are published; null if they are not")
     ]
 
 
@@ -107,9 +112,9 @@ class SetMaintenance(Shape, frozen=True):
 class Vm(Shape, frozen=True):
     name: str
     scope: str
-    address: Annotated[str, about("empty if the fleet does not say it")]
-    port_mark: Annotated[int | None, about("null if the VM is known by its address")]
-    interface: Annotated[str, about("on its host's bridge; empty if the fleet does not say it")]
+    address: Annotated[str, about("empty if the fleet has none")]
+    port_mark: Annotated[int | None, about("null if the VM is identified by its address")]
+    interface: Annotated[str, about("its port on the host's bridge; empty if the fleet has none")]
     host: str
     state: model.ResourceState
     update_domain: int
@@ -136,12 +141,13 @@ class Scope(Shape, frozen=True):
     last_read_by: Annotated[
         str | None,
         about(
-            "the VM that read it then; one of them, if several did in the same second; null if that"
-            " was before the server started"
+            "the VM that read it last, or one of them if several did in the same second; null if"
+            " no VM has read it since the server started"
         ),
     ]
     switches_off_at: Annotated[
-        datetime | None, about("when silence switches it off; null if inactive")
+        datetime | None,
+        about("when it is switched off unless a VM reads it before then; null if inactive"),
     ]
     incarnation: int
     policy: Policy
@@ -155,7 +161,7 @@ class Scopes(Shape, frozen=True):
 
 
 class Progress(Shape, frozen=True):
-    """How far a long request has come."""
+    """How far a long request has progressed."""
 
     done: int
     total: int
@@ -171,7 +177,7 @@ class FleetApplied(Shape, frozen=True):
 
 
 class DrainSummary(Shape, frozen=True):
-    """A host's newest drain, with its VMs counted."""
+    """A host's newest drain, with the number of its VMs."""
 
     host: str
     state: DrainState
@@ -193,7 +199,7 @@ class DrainList(Shape, frozen=True):
 class Host(Shape, frozen=True):
     name: str
     vms: tuple[str, ...]
-    drain: Annotated[DrainSummary | None, about("its newest drain; null: it had none")] = None
+    drain: Annotated[DrainSummary | None, about("its newest drain; null: it has had none")] = None
 
 
 class HostRules(Shape, frozen=True):
@@ -255,14 +261,14 @@ class Clock(Shape, frozen=True):
 
 
 class Fault(Shape, frozen=True):
-    """What the emulator does wrong to VMs, because an operator asked for it."""
+    """Something the emulator does wrong on purpose, because a user asked for it."""
 
     id: str
     kind: FaultKind
     status: Annotated[int | None, about("for kind status: the status to return")]
-    retry_after: Annotated[Span | None, about("what Retry-After says")]
+    retry_after: Annotated[Span | None, about("the value of the Retry-After header")]
     delay: Annotated[Span | None, about("in real time, before the response")]
-    times: Annotated[int | None, about("null: until it is removed")]
+    times: Annotated[int | None, about("how many times to use it; null: until it is removed")]
     used: Annotated[int, about("how many times it was used")]
     vm: Annotated[str | None, about("null: every VM")]
     method: FaultMethod | None
@@ -279,7 +285,7 @@ class RequestsHello(Shape, frozen=True):
 
 
 class SeenRequest(Shape, frozen=True):
-    """A request of a VM to an emulator, and its response."""
+    """A request that a VM has sent to an emulator, and the response."""
 
     at: Annotated[datetime, about("by the emulator's clock")]
     vm: Annotated[str | None, about("null: it named no VM that exists")]
@@ -336,13 +342,13 @@ class Node(Shape, frozen=True):
     """One server among those that share a store."""
 
     id: Annotated[str, about("the same after a restart")]
-    name: Annotated[str, about("its host's")]
+    name: Annotated[str, about("the name of its host")]
     version: str
     speaks: Annotated[int, about("the newest schema of the store that it knows")]
-    this: Annotated[bool, about("whether it is the one that answers")]
+    this: Annotated[bool, about("whether it is the node that sent this response")]
     fresh: Annotated[
         bool,
-        about("false if it has not been seen for 3s, or what it knew was older than 1s"),
+        about("false if it has not been seen for 3s, or was more than 1s behind the store"),
     ]
     seen_at: Annotated[datetime, about("its last sign of life; there is one every second")]
     lag: Annotated[Span, about("how far behind the store it was when it was last seen")]
@@ -359,15 +365,15 @@ class Nodes(Shape, frozen=True):
     epoch: Annotated[
         int | None,
         about(
-            "moves when the store may have lost what VMs were shown, as a failover can; null: the"
-            " store is the server's own"
+            "changes when the store may have lost what VMs were shown, for example in a failover;"
+            " null: the store is the server's own"
         ),
     ]
     standbys: Annotated[
         str | None,
         about(
-            "those that commits wait for, as PostgreSQL's synchronous_standby_names; empty: there"
-            " is one copy; null: the store is the server's own"
+            "the standbys that commits wait for, as in PostgreSQL's synchronous_standby_names;"
+            " empty: there is one copy; null: the store is the server's own"
         ),
     ]
 
@@ -377,7 +383,7 @@ class Endpoints(Shape, frozen=True):
     arm: Annotated[
         str | None, about("where az and the Azure SDKs connect; null: there is no such listener")
     ]
-    ca: Annotated[str | None, about("file of the certificate for them to trust")]
+    ca: Annotated[str | None, about("file with the certificate that ARM clients have to trust")]
     data: Annotated[str, about("directory of the store")]
 
 
@@ -452,7 +458,7 @@ def span_schema(type_: type) -> dict[str, object]:
         raise NotImplementedError(type_)
     return {
         "type": "string",
-        "description": "written 14m59s, also read as PT14M59S",
+        "description": "written as 14m59s; PT14M59S is accepted too",
         "examples": ["14m59s"],
     }
 

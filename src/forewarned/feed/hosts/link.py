@@ -124,12 +124,15 @@ class HostLink(PollerLink):
                 super()._take(Seen(seen))
             case Observed():
                 # Only emulators are watched, and they have no hypervisors.
-                self.drop("it reports requests that are not watched")
+                self.drop("it reports requests, although none are being watched")
             case _ if view is not None and _is_of_host(message, view):
                 super()._take(message)
             case _:
                 # A VM that has just been moved away is served at its new host.
-                _log.warning("a request for a VM of another host", extra={"host": self._host})
+                _log.warning(
+                    "a host's poller has asked about a VM of another host",
+                    extra={"host": self._host},
+                )
                 self.send(Unavailable(message.id))
 
     # --- what the event loop says ---

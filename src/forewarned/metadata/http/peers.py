@@ -124,8 +124,8 @@ def end_delay(over: "asyncio.Future[None]") -> None:
 def _unknown_address(address: str) -> str:
     mark = port_mark(address)
     if mark is not None:
-        return f"Port mark {mark} is bound to no VM: give it to one in the fleet."
-    return f"Address {address} is bound to no VM: bind it to one in the fleet."
+        return f"Port mark {mark} is not bound to any VM: give it to one in the fleet."
+    return f"Address {address} is not bound to any VM: bind it to one in the fleet."
 
 
 def _unknown_vm(what: str) -> Refusal:

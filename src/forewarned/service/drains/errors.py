@@ -16,7 +16,7 @@ class DrainUnderWayError(RefusalError, category=Category.CONFLICT, field="host")
     def __init__(self, host: str) -> None:
         super().__init__(
             f"host {host!r} is already being drained, or its VMs are returning:"
-            " 'forewarned host status' shows how far that is, 'forewarned host undrain' ends it"
+            " 'forewarned host status' shows its progress, 'forewarned host undrain' ends it"
         )
         self.host = host
 
@@ -24,9 +24,9 @@ class DrainUnderWayError(RefusalError, category=Category.CONFLICT, field="host")
 class DrainInTheWayError(RefusalError, category=Category.CONFLICT, field="dry_run"):
     def __init__(self, host: str, state: str) -> None:
         super().__init__(
-            f"a dry run would replace the drain of host {host!r}, which is {state} and keeps VMs"
-            " off it: 'forewarned host status' names what is left; drain it again without a dry"
-            " run, or run 'forewarned host undrain' first"
+            f"a dry run would replace the drain of host {host!r}, which is {state} and keeps the"
+            " host cordoned: 'forewarned host status' shows what is left; drain the host again"
+            " without a dry run, or run 'forewarned host undrain' first"
         )
         self.host = host
         self.state = state
@@ -35,7 +35,7 @@ class DrainInTheWayError(RefusalError, category=Category.CONFLICT, field="dry_ru
 class HostEmptyError(RefusalError, category=Category.CONFLICT, field="host"):
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"host {host!r} is empty already, and no VM is moved there until"
+            f"host {host!r} is already drained and empty: no VM is moved there until you run"
             " 'forewarned host undrain'"
         )
         self.host = host
@@ -44,7 +44,8 @@ class HostEmptyError(RefusalError, category=Category.CONFLICT, field="host"):
 class UndrainableError(RefusalError, category=Category.INVALID, field="type"):
     def __init__(self, type_: str) -> None:
         super().__init__(
-            f"a {type_} moves no VM to another host: use Freeze for live migration, or Redeploy"
+            f"a {type_} does not move VMs to another host: use Freeze for live migration, or"
+            " Redeploy"
         )
         self.type = type_
 

@@ -29,8 +29,8 @@ class UnknownKindError(RefusalError, category=Category.INVALID, field="resourceT
 
     def __init__(self, type_: str) -> None:
         super().__init__(
-            f"a {type_[:100]} has no scheduled events: only virtualMachines, "
-            "virtualMachineScaleSets and availabilitySets do"
+            f"a resource of type {type_[:100]} has no scheduled events: only virtualMachines,"
+            " virtualMachineScaleSets and availabilitySets have them"
         )
         self.type = type_
 

@@ -165,15 +165,15 @@ def _task_left(task: Task) -> str:
         case TaskState.WAITING:
             return f"actuator {task.actuator} to claim the task of VM {task.vm}"
         case TaskState.CLAIMED:
-            return f"actuator {task.actuator}, at {task.holder}, to begin with VM {task.vm}"
+            return f"actuator {task.actuator}, at {task.holder}, to begin work on VM {task.vm}"
         case TaskState.BEGUN:
-            return f"actuator {task.actuator}, at {task.holder}, to finish with VM {task.vm}"
+            return f"actuator {task.actuator}, at {task.holder}, to finish work on VM {task.vm}"
         case TaskState.RETURNING:
             return f"VM {task.vm} to read the document again"
         case TaskState.STUCK:
             return (
-                f"an operator to see to VM {task.vm}, whose task is stuck: {task.error};"
-                f" then forewarned tasks retry {task.event_id} {task.vm}, or skip instead of retry"
+                f"an operator to look at VM {task.vm}, whose task is stuck ({task.error}), and to"
+                f" run forewarned tasks retry {task.event_id} {task.vm}, or skip instead of retry"
             )
         case TaskState.DONE | TaskState.FAILED | TaskState.SKIPPED:
             return f"nothing more to be done to VM {task.vm}"
@@ -249,8 +249,8 @@ def _restored(event: Event, snapshot: Snapshot) -> str:
     if found is None:
         return ""
     reason = f" ({found.reason})" if found.reason else ""
-    noticed = f"at {_instant(found.at)} it was noticed that the store may have lost changes"
-    return f"; {noticed}{reason}, perhaps also to this event"
+    noticed = f"at {_instant(found.at)} a server noticed that the store may have lost changes"
+    return f"; {noticed}{reason}, perhaps changes to this event too"
 
 
 def _obstacle(waiting: _Waiting) -> str:
@@ -274,13 +274,13 @@ def _cause(event: Event) -> str:
         case StartCause.APPROVED:
             return f"{_approver(event)} approved it"
         case StartCause.NOT_BEFORE:
-            return "its NotBefore came"
+            return "its NotBefore was reached"
         case StartCause.POLICY:
             return "the scope's policy approves such events"
         case StartCause.HOST_FAILURE:
             return "its host failed"
         case StartCause.INACTIVE:
-            return "no VM reads this scope's document, so there was none to give notice to"
+            return "no VM reads this scope's document, so no VM could be given notice"
         case None:
             return "of a cause that was not recorded"
 

@@ -124,8 +124,8 @@ async def test_a_client_that_can_not_set_a_header_says_it_in_the_query_and_the_h
     [
         ("7", "not an id that this server gives out"),
         ("x" * 500, "not an id that this server gives out"),
-        ("deadbeef.7", "of another store"),
-        ("deadbeef.700:720:710", "of another store"),
+        ("deadbeef.7", "belongs to another store"),
+        ("deadbeef.700:720:710", "belongs to another store"),
         ("{store}.900000", "has not reached that id"),
     ],
 )

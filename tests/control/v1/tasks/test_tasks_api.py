@@ -256,13 +256,13 @@ async def test_an_explanation_names_the_tasks_that_are_left(
         "actuator rack1 to claim the task of VM db-0",
         "actuator rack1 to claim the task of VM db-2",
     ]
-    assert begins == ["actuator rack1, at hv-a:4711, to begin with VM db-0"]
-    assert finishes == ["actuator rack1, at hv-a:4711, to finish with VM db-0"]
+    assert begins == ["actuator rack1, at hv-a:4711, to begin work on VM db-0"]
+    assert finishes == ["actuator rack1, at hv-a:4711, to finish work on VM db-0"]
     assert again == ["actuator rack1 to try again with VM db-0: busy"]
     [seen_to] = stuck
     assert seen_to == (
-        "an operator to see to VM db-0, whose task is stuck: busy;"
-        f" then forewarned tasks retry {event} db-0, or skip instead of retry"
+        "an operator to look at VM db-0, whose task is stuck (busy), and to run forewarned tasks"
+        f" retry {event} db-0, or skip instead of retry"
     )
 
 

@@ -13,7 +13,7 @@ from forewarned.core.ids import HostName, ResourceName
 async def drain_host(
     services: Services, asked: Asked[requests.DrainHost, Nothing]
 ) -> wire.ShownDrain:
-    """Move every VM of a host to others, each with notice; or only plan that."""
+    """Move every VM of a host to other hosts, each with notice, or only plan it."""
     host, order = _host(asked.path), asked.body.order()
     return wire.shown(await services.use_cases.drains.begin(host, order, by=asked.by))
 
@@ -41,7 +41,7 @@ async def undrain_host(
 async def list_questions(
     services: Services, asked: Asked[Nothing, requests.QuestionsQuery]
 ) -> wire.Questions:
-    """What drains want to know from an actuator, and where VMs may be moved now."""
+    """What drains need to know from an actuator, and which hosts no VM may be moved to now."""
     return wire.shown_questions(*await services.use_cases.drains.questions(asked.query.actuator))
 
 

@@ -23,7 +23,7 @@ class DrainHost(Ask, frozen=True):
     deadline: Annotated[Span | None, about("how long from now until the host must be empty")] = None
     dry_run: Annotated[bool, about("only find out which VMs can be moved")] = False
     anyway: Annotated[
-        bool, about("go ahead although VMs can't be moved, or don't read their document")
+        bool, about("go ahead even if some VMs can't be moved, or don't read their document")
     ] = False
 
     def order(self) -> DrainOrder:

@@ -18,9 +18,11 @@ class ShownMove(Shape, frozen=True):
     vm: str
     state: MoveState
     event_id: Annotated[str | None, about("its newest event; null before it has one")]
-    not_before: Annotated[datetime | None, about("of that event; null unless it is Scheduled")]
+    not_before: Annotated[
+        datetime | None, about("NotBefore of that event; null unless it is Scheduled")
+    ]
     reads: Annotated[bool, about("whether VMs of its scope read their document")]
-    actuator: Annotated[str, about("what carries out its events; empty if nothing does")]
+    actuator: Annotated[str, about("the actuator that carries out its events; empty if none does")]
     target: Annotated[str | None, about("where its actuator would move it; null: not known")]
     moved_to: Annotated[str | None, about("where it is now; null if it has not been moved")]
     progress: Annotated[str, about("what is being done to it now; empty if nothing is")]
@@ -54,11 +56,13 @@ class ShownQuestion(Shape, frozen=True):
         str | None,
         about("can this VM be moved? null: the question is which VMs are on the host"),
     ]
-    vm_id: Annotated[str, about("what its platform knows it by; empty: unknown")]
+    vm_id: Annotated[str, about("its id on its platform; empty: unknown")]
     vm_host: Annotated[
-        str | None, about("the host that the VM is on in the fleet; null if vm is null")
+        str | None, about("the VM's host, according to the fleet; null if vm is null")
     ]
-    target: Annotated[str | None, about("where it would be moved; null: any host will do")]
+    target: Annotated[
+        str | None, about("the host it would have to be moved to; null: any host will do")
+    ]
 
 
 class Questions(Shape, frozen=True):

@@ -47,5 +47,5 @@ class MissedChanges:
                 await self.read()
             self.is_told = True
         except (StoreUnavailableError, UnknownPositionError) as error:
-            farewell = wire.Farewell(message=f"{error}: reconnect to go on from here")
+            farewell = wire.Farewell(message=f"{error}: reconnect to continue from here")
             yield message("dropped", farewell, self._since)

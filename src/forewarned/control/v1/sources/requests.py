@@ -16,11 +16,11 @@ _LONGEST = LONGEST_SPAN.total_seconds()
 
 
 class VmReport(Ask, frozen=True):
-    vm_id: Annotated[Text, about("the UUID that the platform knows it by")]
+    vm_id: Annotated[Text, about("its UUID on the platform")]
     name: Text
     host: Text
     address: Annotated[str, about("empty: none")] = ""
-    port_mark: Annotated[int | None, about("what its host marks its packets with")] = None
+    port_mark: Annotated[int | None, about("the mark that its host puts on its packets")] = None
     interface: Annotated[
         str, about("its port on the host's bridge; empty if the port has no lasting name")
     ] = ""
@@ -49,13 +49,13 @@ class ReportListing(Ask, frozen=True):
     vms: Annotated[
         tuple[VmReport, ...] | None, about("all VMs of the platform; null if it can't be listed")
     ]
-    silent: Annotated[dict[str, str], about("hosts that did not answer, each with why")] = (
+    silent: Annotated[dict[str, str], about("hosts that did not answer, each with the reason")] = (
         msgspec.field(default_factory=dict)
     )
     error: Annotated[str, about("why the platform can't be listed")] = ""
     began_at: Annotated[
         Instant | None,
-        about("when the listing began, as `begin_listing` said; null: two minutes ago"),
+        about("when the listing began, as `begin_listing` returned it; null: two minutes ago"),
     ] = None
     location: str = _PLAN.location
     resource_group: str = _PLAN.resource_group

@@ -13,7 +13,7 @@ class ListingBegins(Shape, frozen=True):
 
 
 class SourceChanges(Shape, frozen=True):
-    """What a listing has changed in the fleet, by the names of VMs."""
+    """The VMs that a listing has added, changed and removed in the fleet, by name."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -24,10 +24,12 @@ class ShownSource(Shape, frozen=True):
     name: Annotated[str, about("the name of the actuator whose platform it lists")]
     holder: Annotated[str, about("who listed it last")]
     every: Annotated[float, about("seconds between two listings")]
-    reported_at: Annotated[datetime | None, about("of the last report")]
-    complete_at: Annotated[datetime | None, about("of the last complete listing; null: none yet")]
+    reported_at: Annotated[datetime | None, about("when it reported last")]
+    complete_at: Annotated[
+        datetime | None, about("when it was last listed completely; null: never yet")
+    ]
     vms: Annotated[int, about("VMs in the fleet that come from it")]
-    silent: Annotated[dict[str, str], about("hosts that did not answer, each with why")]
+    silent: Annotated[dict[str, str], about("hosts that did not answer, each with the reason")]
     error: Annotated[str, about("why the platform could not be listed; empty if it could")]
     remarks: Annotated[tuple[str, ...], about("remarks about some of the VMs that it lists")]
     more_remarks: Annotated[int, about("how many more remarks there are")]

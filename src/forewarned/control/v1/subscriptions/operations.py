@@ -43,7 +43,7 @@ async def show_subscription(
 async def change_subscription(
     services: Services, asked: Asked[requests.ChangeSubscription, Nothing]
 ) -> wire.AddedSubscription:
-    """Change parts of a subscription; what is pending goes to the new target."""
+    """Change parts of a subscription; pending messages are sent with the new settings."""
     name, body = asked.path["name"], asked.body
     former = (await _of(services).show(name)).subscription
     target = None if body.target is None else requests.checked_target(body.target)
@@ -67,7 +67,7 @@ async def change_subscription(
 async def remove_subscription(
     services: Services, asked: Asked[Nothing, Nothing]
 ) -> wire.ShownSubscription:
-    """Send nothing more, and remove what was not delivered."""
+    """Remove a subscription, and the messages that it has not delivered."""
     name = asked.path["name"]
     gone = await _of(services).show(name)
     await _of(services).remove(name, by=asked.by)
@@ -95,7 +95,7 @@ async def resume_subscription(
 async def rotate_secret(
     services: Services, asked: Asked[Nothing, Nothing]
 ) -> wire.AddedSubscription:
-    """Sign messages with a new secret, and with the one before until the next rotation."""
+    """Sign messages with a new secret, and with the previous one until the next rotation."""
     name = asked.path["name"]
     changed = await _of(services).replace_secret(name, by=asked.by)
     return wire.added(await _of(services).show(name), wire.newest_secret(changed))

@@ -31,7 +31,7 @@ class WebhookTarget(Ask, frozen=True, tag_field="kind", tag="webhook"):
     url: Text
     secrets: Annotated[
         tuple[Text, ...],
-        about("what messages are signed with, the newest first; if none is given, one is made"),
+        about("secrets to sign messages with, the newest first; if none is given, one is made"),
     ] = ()
     ca: Annotated[
         str,
@@ -80,7 +80,9 @@ class FilterOf(Ask, frozen=True):
     statuses: tuple[model.PublishedStatus, ...] = ()
     sources: tuple[EventSource, ...] = ()
     scopes: Annotated[_Patterns, about("ids of scopes, with `*`, `?` and `[…]` as in a shell")] = ()
-    vms: Annotated[_Patterns, about("names of VMs, likewise: one that matches is enough")] = ()
+    vms: Annotated[
+        _Patterns, about("names of VMs, with the same wildcards; one VM of the event has to match")
+    ] = ()
 
     def filter(self) -> model.Filter:
         return model.Filter(
@@ -108,7 +110,7 @@ class AddSubscription(Ask, frozen=True):
 
 
 class ChangeSubscription(Ask, frozen=True):
-    """What is left out stays as it is, as do the secrets of a webhook unless new ones are given."""
+    """Omitted fields stay as they are. A webhook keeps its secrets unless new ones are given."""
 
     target: WebhookTarget | AppriseTarget | None = None
     shape: ShapeOf | None = None

@@ -20,7 +20,7 @@ class ShownTarget(Shape, frozen=True):
     kind: Annotated[str, about("webhook or apprise")]
     place: Annotated[str, about("where messages go, without what may be a secret")]
     secrets: Annotated[
-        int, about("how many secrets in the store a webhook's messages are signed with")
+        int, about("how many secrets the store has for it; messages are signed with each of them")
     ]
     secret_file: Annotated[
         str | None,
@@ -54,8 +54,8 @@ class ShownHealth(Shape, frozen=True):
     """How the deliveries are going. All times are real time, never an emulator's clock."""
 
     delivered: int
-    last_delivered_at: Annotated[datetime | None, about("null if nothing was delivered yet")]
-    failed: Annotated[int, about("failed attempts, in all")]
+    last_delivered_at: Annotated[datetime | None, about("null if nothing has been delivered yet")]
+    failed: Annotated[int, about("failed attempts, in total")]
     failures: Annotated[int, about("failed attempts since the last delivery")]
     last_failed_at: datetime | None
     last_error: Annotated[str, about("why the last failed attempt failed")]
@@ -89,12 +89,12 @@ class SubscriptionList(Shape, frozen=True):
 class AddedSubscription(Shape, frozen=True):
     subscription: ShownSubscription
     secret: Annotated[
-        str | None, about("the secret that was made for it, shown only now; null if none was")
+        str | None, about("the secret that was made for it, shown only this once; null if none was")
     ]
 
 
 class ShownDelivery(Shape, frozen=True):
-    """A message on its way, or given up. Once it has arrived there is no delivery."""
+    """A message on its way, or given up. Messages that have arrived are not listed."""
 
     number: Annotated[int, about("number of the message, as `redeliver` expects it")]
     message_id: Annotated[str, about("the same for every attempt")]
@@ -110,8 +110,8 @@ class ShownDelivery(Shape, frozen=True):
     due_at: Annotated[
         datetime | None,
         about(
-            "not tried before this; null while an earlier message of its scope comes first, or if"
-            " given up"
+            "the next attempt is not before this; null while an earlier message of its scope comes"
+            " first, or if given up"
         ),
     ]
     given_up_at: datetime | None

@@ -40,7 +40,7 @@ class TasksQuery(Ask, frozen=True):
 
 class ClaimTasks(Ask, frozen=True):
     actuator: Text
-    holder: Annotated[str, about("who claims, to show to people: a host and a process")]
+    holder: Annotated[str, about("who claims them, to show to people: a host and a process")]
     limit: Annotated[int, msgspec.Meta(ge=1, le=_MOST_CLAIMED)] = 1
     wait: Annotated[
         float,

@@ -11,8 +11,8 @@ from forewarned.core.tasks import Task, TaskState
 from forewarned.service.lifecycle.tasks import Claim
 
 Sighting = dict[str, str | int | float | bool | None]
-"""A VM as an actuator saw it. What it says is the actuator's own, but for `host`, `job` (what is
-being done to it) and `stood_still` (for how many seconds, when it was moved)."""
+"""A VM as an actuator saw it. The fields are up to the actuator, except `host`, `job` (what is
+being done to the VM) and `stood_still` (for how many seconds it stood still when it was moved)."""
 
 
 class ShownTask(Shape, frozen=True):
@@ -46,8 +46,10 @@ class ClaimedTask(Shape, frozen=True):
     attempt: Annotated[int, about("every report on the task has to name it")]
     type: EventType
     host: str
-    vm_id: Annotated[str, about("what its platform knows it by; empty: unknown")]
-    duration: Annotated[float | None, about("the event's, in seconds; null: unknown")]
+    vm_id: Annotated[str, about("its id on its platform; empty: unknown")]
+    duration: Annotated[
+        float | None, about("the expected duration of the event, in seconds; null: unknown")
+    ]
     before: Annotated[Sighting | None, about("the VM before an earlier attempt began")]
     begun: Annotated[bool, about("whether an earlier attempt may have acted")]
     lease: Annotated[float, about("seconds until others may claim it, unless it is renewed")]
