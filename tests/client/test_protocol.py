@@ -143,7 +143,7 @@ def test_a_page_that_swallows_an_approval_has_approved_nothing() -> None:
 
     told = (
         "^http://metadata/metadata/scheduledevents.api-version=2020-07-01: "
-        "the response to the approval is a web page, not from a metadata service$"
+        "the response to the approval is a web page, so it is not from a metadata service$"
     )
     with pytest.raises(ProtocolError, match=told):
         stage.run(a_protocol().approve("A"))

@@ -167,8 +167,8 @@ class Journal:
                 yield decoder.decode(line)
             except msgspec.DecodeError as error:
                 raise JournalError(
-                    f"line {number} of the journal {self._path} can't be read ({error}):"
-                    " if no event is under way on this VM, move the file away, and start again"
+                    f"line {number} of the journal {self._path} can't be read ({error}): if no"
+                    " event is under way on this VM, move the file away and start the agent again"
                 ) from error
 
     def _compact(self, facts: list[AnyFact]) -> None:

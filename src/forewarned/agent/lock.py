@@ -1,4 +1,4 @@
-"""One agent to a state directory: two would each run the hooks of every event."""
+"""One agent per state directory: two would each run the hooks of every event."""
 
 import contextlib
 from collections.abc import Iterator

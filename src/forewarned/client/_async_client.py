@@ -1,4 +1,4 @@
-"""Scheduled events for programs on asyncio. All that is decided is in `_protocol`."""
+"""Scheduled events for programs on asyncio. All decisions are made in `_protocol`."""
 
 from collections.abc import AsyncGenerator
 from contextlib import suppress
@@ -42,7 +42,7 @@ class AsyncScheduledEvents(Session):
         await self._forget()
 
     async def document(self) -> Document:
-        """Return the current events, with the incarnation: it says whether they have changed."""
+        """Return the current events, with the incarnation, which says whether they have changed."""
         return await self._run(self._protocol.read())
 
     async def events(self) -> tuple[Event, ...]:
@@ -52,7 +52,7 @@ class AsyncScheduledEvents(Session):
     async def approve(self, *events: Event | str) -> None:
         """Let these events, or the events with these ids, start before their NotBefore.
 
-        All are approved, or none. An event that is already approved, or has started, is no error.
+        All are approved, or none. It is no error if an event is already approved or has started.
         """
         await self._run(self._protocol.approve(*events))
 

@@ -5,7 +5,7 @@ is only partly known, and `Ending` says how far:
 
 - it had been seen Started: COMPLETED, since nothing else ends a started event;
 - it had been seen Scheduled and not Started: it was canceled, or it was approved, started and
-  completed all between two looks at the document. The second needs an approval or a NotBefore
+  completed, all between two looks at the document. The latter needs an approval or a NotBefore
   that has come, and some time. So it is CANCELED if NotBefore is still ahead, this client has not
   approved it, and the last look was at most `GLANCE` ago. Another VM that shares the
   document may have approved it, and its interruption may have been over in seconds: then CANCELED
@@ -24,7 +24,7 @@ from typing import Final
 from forewarned.client._models import Document, Event
 
 GLANCE: Final = timedelta(seconds=30)
-"""Longer than any pause between polls, shorter than events go from approved to over."""
+"""Longer than any pause between polls, and shorter than an event takes from approval to its end."""
 
 
 class ChangeKind(StrEnum):
@@ -37,7 +37,7 @@ class ChangeKind(StrEnum):
     CHANGED = "changed"
     """Another field changed: for example, there are fewer resources."""
     GONE = "gone"
-    """It is over, for all or, in `watch(only_mine=True)`, for this VM: recover now."""
+    """It is over for all its VMs or, in `watch(only_mine=True)`, for this VM: recover now."""
 
 
 class Ending(StrEnum):
@@ -58,9 +58,9 @@ class Change:
     incarnation: int
     """Of the document that shows the change."""
     at: datetime
-    """When that document was sent, by the service's clock if it tells."""
+    """When that document was sent, by the service's clock if the answer says so."""
     before: Event | None = None
-    """As it was; None if it has just appeared."""
+    """As it was before the change; None if it has just appeared."""
     ending: Ending | None = None
     """None unless the event has gone."""
 

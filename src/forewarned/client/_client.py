@@ -1,4 +1,4 @@
-"""Scheduled events for programs without an event loop. All that is decided is in `_protocol`."""
+"""Scheduled events for programs without an event loop. All decisions are made in `_protocol`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,10 +22,11 @@ T = TypeVar("T")
 class ScheduledEvents(Session):
     """A VM's scheduled events: read them, watch them, approve them.
 
-    Without an `endpoint`, the first call looks for it: FOREWARNED_ENDPOINT, Azure's address, and
-    what DHCP says. `timeout` is for one request. The first read may switch the service on, which
-    takes up to two minutes, so it has a limit of its own, `first_timeout`. `resource` is the name
-    of this VM, if you know it; otherwise the service is asked. Spans are seconds or timedeltas.
+    Without an `endpoint`, the first call looks for one: in FOREWARNED_ENDPOINT, at Azure's address,
+    and in what DHCP says. `timeout` is for one request. The first read may switch the service on,
+    which takes up to two minutes, so it has a limit of its own, `first_timeout`. `resource` is the
+    name of this VM, if you know it; otherwise the service is asked. Spans are in seconds, or
+    timedeltas.
 
     One object may be used from several threads, and any of them may close it.
     """
@@ -50,7 +51,7 @@ class ScheduledEvents(Session):
         self._forget()
 
     def document(self) -> Document:
-        """Return the current events, with the incarnation: it says whether they have changed."""
+        """Return the current events, with the incarnation, which says whether they have changed."""
         return self._run(self._protocol.read())
 
     def events(self) -> tuple[Event, ...]:
@@ -60,7 +61,7 @@ class ScheduledEvents(Session):
     def approve(self, *events: Event | str) -> None:
         """Let these events, or the events with these ids, start before their NotBefore.
 
-        All are approved, or none. An event that is already approved, or has started, is no error.
+        All are approved, or none. It is no error if an event is already approved or has started.
         """
         self._run(self._protocol.approve(*events))
 
@@ -83,7 +84,7 @@ class ScheduledEvents(Session):
     ) -> Iterator[Change]:
         """Yield every change of the events.
 
-        It begins with the current ones, or with what has changed since `since`. Polls every
+        Begins with the current events, or with what has changed since `since`. Polls every
         `poll`, or learns of changes at once if the service offers long polls. Ends after
         `timeout`, if there is one. Continues through temporary failures; with `patience`, raises
         UnavailableError once a failure has lasted that long. `only_mine` leaves out what does not
@@ -99,8 +100,8 @@ class ScheduledEvents(Session):
         """Yield the outcome of every read of the document.
 
         This is for programs that record or measure an endpoint. Each read is whole and
-        unconditional. A failure raises nothing: it is an Exchange like any other, and the pauses
-        grow after it. Ends when this object is closed.
+        unconditional. A failed read raises no exception: it is an Exchange like any other, and
+        the pauses grow after it. Ends when this object is closed.
         """
         exchanges = Exchanges(self._protocol, poll=_clock.seconds(poll))
         return self._exchanging(exchanges)

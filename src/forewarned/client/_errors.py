@@ -4,11 +4,11 @@ ScheduledEventsError
 ├── EndpointNotFoundError   nothing on this machine says where scheduled events are
 ├── RefusedError            the service answered, and the answer is no
 │   └── UnsupportedVersionError   it does not know the api-version
-├── ProtocolError           what answered does not speak scheduled events
-├── UnavailableError        no usable answer came in time, although it was asked for repeatedly
-└── ClosedError             the object that was asked has been closed
+├── ProtocolError           the answer is not one that a scheduled events service gives
+├── UnavailableError        no usable answer came in time, even after retries
+└── ClosedError             the object has been closed
 
-Arguments that can never be right are a ValueError or a TypeError, as everywhere.
+Invalid arguments raise a ValueError or a TypeError, as everywhere.
 """
 
 
@@ -37,7 +37,7 @@ class RefusedError(ScheduledEventsError):
 
 
 class UnsupportedVersionError(RefusedError):
-    """The service does not know the api-version; `newest` are those that it names instead."""
+    """The service does not know the api-version; `newest` are those that it offers instead."""
 
     def __init__(
         self, status: int, message: str, *, newest: tuple[str, ...], url: str = ""
@@ -48,9 +48,9 @@ class UnsupportedVersionError(RefusedError):
 
 
 class ProtocolError(ScheduledEventsError):
-    """What answered does not speak scheduled events.
+    """The answer is not one that a scheduled events service gives.
 
-    For example a proxy, a captive portal, or a malformed answer.
+    It is malformed, for example, or comes from a proxy or a captive portal.
     """
 
 

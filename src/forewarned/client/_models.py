@@ -1,8 +1,8 @@
 """What a VM reads, as values: documents, their events, and the VM's own instance.
 
-A service newer than this package may send types, statuses and fields that it has never heard of.
-They are kept, never refused: a handler that has to drain does not care what the interruption is
-called. Values a client doesn't know are strings like any other, and say that they are unknown.
+A service newer than this package may send types, statuses and fields that the package does not
+know. They are kept, never refused: a handler that has to drain does not care what the interruption
+is called. An unknown value is a string like any other, and its `is_known` is False.
 """
 
 from collections.abc import Mapping
@@ -52,14 +52,14 @@ class EventType(_Open):
 
 
 class EventStatus(_Open):
-    """Whether the event has started. One that is over is in no document, and needs no status."""
+    """Whether the event has started. An event that is over is in no document."""
 
     SCHEDULED = "Scheduled"
     STARTED = "Started"
 
 
 class EventSource(_Open):
-    """Who causes it: the platform, or a user of the VM's subscription."""
+    """Who causes the event: the platform, or a user of the VM's subscription."""
 
     PLATFORM = "Platform"
     USER = "User"
@@ -133,7 +133,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contact:
-    """How the service was doing when it was asked last."""
+    """How the service was doing at the last request."""
 
     endpoint: str | None
     """None while it is not known."""

@@ -247,7 +247,7 @@ def _read_approval(answer: Answer) -> None:
     # A captive portal answers 200 to everything, and has approved nothing.
     if answer.body.lstrip()[:1] == b"<":
         raise ProtocolError(
-            "the response to the approval is a web page, not from a metadata service"
+            "the response to the approval is a web page, so it is not from a metadata service"
         )
 
 

@@ -1,9 +1,9 @@
 """Watches a VM's events: when to look, and what is new. Pure.
 
-Every change is told once. Nothing is told twice, because each document is compared with the one
-that was told of last; nothing is lost, because whatever fails, the next good document is compared
-with that same one. After a failure the document is asked for whole, without conditions: a service
-that restarted may have another document under the number that we know.
+Every change is reported once. None is reported twice, because each document is compared with the
+last one that was reported; none is lost, because after any failure the next good document is
+compared with that same one. After a failure the whole document is requested, without conditions: a
+service that restarted may have another document under the number that we know.
 """
 
 from dataclasses import dataclass

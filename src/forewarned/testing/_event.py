@@ -116,7 +116,7 @@ class Event:
         """Why the event was not announced, if it was not."""
         name = self.resources[0]
         if self.type == EventType.TERMINATE:
-            return f"vm({name!r}, terminate_notice='5m') creates a VM that gets that notice"
+            return f"vm({name!r}, terminate_notice='5m') creates a VM that gets notice"
         return f"VM {name} had never read its document when it was scheduled"
 
     @property

@@ -67,7 +67,7 @@ class Faults:
 
         `what` is a kind (`"empty"`, `"reset"`, `"truncated"`, `"stale"`, `"malformed"`,
         `"unknown-fields"`, `"unknown-event"`) or a status (`500`); you can also pass them as
-        `kind=` or `status=`. A `delay` works with any kind, or alone; it is real time. `vm` (a
+        `kind=` or `status=`. A `delay` works with any kind, or alone; it is in real time. `vm` (a
         name) and `method` (`"GET"`: reads, `"POST"`: approvals) narrow it down. Raises ValueError
         for invalid arguments.
         """

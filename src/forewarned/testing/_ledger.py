@@ -1,7 +1,7 @@
 """What happened so far, and waiting for more of it.
 
 The server's thread writes it; the tests' threads read it, and wait on it. Invariant: a test that
-waits is woken by what happens, and never looks again now and then.
+waits is woken by what happens, and never polls.
 """
 
 import threading
@@ -29,7 +29,7 @@ class Request:
     """One request that reached the service."""
 
     vm: str | None
-    """The VM it came from; None where it named no VM that there is."""
+    """The VM it came from; None if it names no VM that exists."""
     what: str
     """What it asked for: `events`, `approve`, `instance`, `versions`, `token` or `readiness`.
 
@@ -38,7 +38,7 @@ class Request:
     status: int | None
     """The status of the answer; None if there was none.
 
-    Then the poll is still waiting, its connection was reset, or the client gave up.
+    There is none if the poll still waits, its connection was reset, or the client gave up.
     """
     refusal: str = ""
     """Why the request was not understood; empty if it was."""

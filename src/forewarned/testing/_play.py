@@ -57,7 +57,7 @@ async def _play_program(scenario: Scenario, words: Sequence[str], patience: floa
         from forewarned.scenarios.examination import Examinee, examine  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise RuntimeError(
-            f"programs can't be played on this system ({error}): play a function, or use Linux"
+            f"a command can't be played on this system ({error}): pass a function, or use Linux"
         ) from error
     command = CommandLine(words=words)
     # Not by whether this machine allows namespaces: a test is to do the same on all.

@@ -94,9 +94,9 @@ class ScheduledEventsService:
         return made
 
     def advance(self, by: Span) -> datetime:
-        """Move the clock forward, and return where it stands then.
+        """Move the clock forward by `"10m"`, a timedelta, or a number of seconds.
 
-        By `"10m"`, by a timedelta, or by a number of seconds.
+        Returns the new time of the clock.
 
         Whatever falls due on the way has happened, in order, when this returns: events have
         started and completed, and VMs that wait for a change of the document are being answered.
@@ -111,7 +111,7 @@ class ScheduledEventsService:
         *,
         patience: float = 1.0,
     ) -> Report:
-        """Play a scenario file: on a service of its own, with VMs and a clock of its own.
+        """Play a scenario file, on a service with its own VMs and its own clock.
 
         The handler is an async function that takes the endpoint, and is canceled where the scenario
         kills it; or a command, as a list of words, in which `{endpoint}` stands for the URL of the

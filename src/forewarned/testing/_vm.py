@@ -1,4 +1,4 @@
-"""A VM: where its handler reads its document, and what befalls it."""
+"""A VM: where its handler reads its document, and what happens to it."""
 
 import json
 from collections.abc import Mapping

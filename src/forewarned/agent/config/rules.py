@@ -96,8 +96,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """`when-ready`: once every required hook is done and none has vetoed; `always`: once they have
     run, unless one has vetoed; `never`."""
     leader: Leader = Leader.EACH
-    """Which agent approves an event of several VMs: `each`, `first-resource` for that of the first
-    VM that the event names, or `all-ready` for the last one to be ready."""
+    """Which agent approves an event of several VMs: `each`, `first-resource` for the agent of the
+    first VM that the event names, or `all-ready` for the last agent to be ready."""
 
     @property
     def takes_all(self) -> bool:

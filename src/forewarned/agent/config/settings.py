@@ -54,7 +54,7 @@ class KubernetesReadiness(Readiness, frozen=True, kw_only=True, tag="kubernetes"
     """Leases in a Kubernetes cluster."""
 
     namespace: Annotated[str, Meta(pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] = "default"
-    """The namespace of the leases; the agent's role must allow it to use them."""
+    """The namespace of the leases; the agent's role must allow it to use leases there."""
     server: str = ""
     """The API server's URL; if empty, that of the cluster it runs in."""
     credentials: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -90,7 +90,7 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     """How often to read the document, at most 1m. From a Forewarned server, the agent learns of
     changes at once, by long polls."""
     ready_timeout: timedelta = timedelta(minutes=2)
-    """With `leader = "all-ready"`: how long the agent waits for another one that is silent."""
+    """With `leader = "all-ready"`: how long the agent waits for another agent that is silent."""
     readiness: AnyReadiness | None = None
     """Where agents report that they are ready; needed for `"all-ready"`."""
     log_level: LogLevel = LogLevel.INFO

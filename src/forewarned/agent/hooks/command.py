@@ -23,7 +23,7 @@ class CommandHook(HookTable, frozen=True, kw_only=True):
     undo_argv: tuple[str, ...] = ()
     """The program that undoes it; without one there is no undo."""
     veto_exit_code: int | None = None
-    """The exit code for: done, but don't approve."""
+    """The exit code that means: done, but don't approve."""
     environment: dict[str, str] = field(default_factory=dict)
     """Variables it gets in addition to `PATH`, `LANG`, `HOME` and `FOREWARNED_*`."""
     directory: str = "/"

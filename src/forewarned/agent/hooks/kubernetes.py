@@ -41,7 +41,7 @@ class KubernetesHook(UndoableTable, frozen=True, kw_only=True):
     evict: bool = True
     """Whether to evict the pods, or only cordon the node."""
     evict_unmanaged: bool = False
-    """Whether to evict pods that nothing would create again, too."""
+    """Whether to evict even pods that nothing would create again."""
     keep_namespaces: tuple[str, ...] = ()
     """Namespaces whose pods are not evicted."""
     grace: timedelta | None = None

@@ -43,7 +43,7 @@ class NotifyHook(HookTable, frozen=True, kw_only=True):
     required: bool = False
     """Whether the event is approved only if this hook is done."""
     url: str | None = None
-    """The webhook's URL, or Apprise's for the service: `slack://…`, or the one Slack shows."""
+    """The webhook's URL; or the service's URL for Apprise: `slack://…`, or the one Slack shows."""
     url_file: str | None = None
     """A file that contains the URL, if the URL is a secret."""
     shape: Annotated[Shape, _parse_shape] = Shape.JSON

@@ -1,7 +1,7 @@
 """Makes PostgreSQL ready to go down: a checkpoint, or a switchover that Patroni carries out.
 
-Invariant: a switchover names this node as the leader it believes in, so that
-Patroni refuses where another has become so in the meantime.
+Invariant: a switchover names this node as the leader, so that Patroni refuses it if another node
+has become the leader in the meantime.
 """
 
 import asyncio

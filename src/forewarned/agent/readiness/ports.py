@@ -2,8 +2,8 @@
 
 Every agent reports how far it is, again and again: that is its heartbeat. A VM that is ready stays
 ready, even if its agent dies then. An agent that is silent for longer than the timeout is not
-waited for: its VM may be down already, and all others would be interrupted unapproved because of
-it. One that refuses is waited for until NotBefore, as long as its heartbeat goes on.
+waited for: its VM may be down already, and because of it all others would be interrupted
+unapproved. An agent that refuses is waited for until NotBefore, as long as its heartbeat goes on.
 
 Clocks of different VMs are never compared: what counts is when this agent saw a beat change.
 """

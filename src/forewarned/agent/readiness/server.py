@@ -1,7 +1,7 @@
 """Readiness through the Forewarned server that the events come from.
 
-Of the VM's metadata this is the one part that Azure does not have, so it is asked for only where
-the agent's file says so. The server knows which VM is calling, and forgets the reports of an event
+Azure's metadata service has nothing like it, so the agent uses it only if its file says so. The
+server knows which VM is calling, and forgets the reports of an event
 when the event is over.
 """
 

@@ -1,7 +1,7 @@
 """The agent's listener: /healthz, /readyz, /metrics and /status, for probes and for people.
 
-It changes nothing and knows no secrets. What asks gets one answer, and the connection is closed:
-a probe a second is all it has to bear.
+It changes nothing and knows no secrets. Each connection gets one answer and is then closed: a
+probe a second is all the load it has to bear.
 """
 
 import asyncio

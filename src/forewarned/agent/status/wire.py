@@ -1,4 +1,4 @@
-"""What the agent's listener answers to `/status`: every JSON name of it.
+"""What the agent's listener answers to `/status`, with every JSON name in it.
 
 Instants are RFC 3339 in UTC, spans are strings like `14m59s`, null is "unknown" or "none". Fields
 that a reader has never heard of are ignored, so that either side may be the newer one.
@@ -41,7 +41,7 @@ class StepStatus(msgspec.Struct, frozen=True, kw_only=True):
     took: str | None = None
     """None if it has not run, or when it ended is not known."""
     limit: str | None = None
-    """Of one that runs: how long it may."""
+    """How long it may take; None unless it is running."""
     required: bool = True
 
 
@@ -94,8 +94,8 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator has to do something about."""
     service_now: datetime | None = None
     """By the service's clock, as `document_at` and every NotBefore are; None before the first
-    document. An emulator's may be days away from this VM's. Counted on in real time from the last
-    document: one that is paused, or hurries, is somewhat elsewhere."""
+    document. An emulator's clock may be days away from this VM's. It is counted on in real time
+    from the last document, so for a paused or fast clock it is only approximate."""
     document_at: datetime | None = None
     """When the last good document was sent, by the service's clock; None for never."""
     document_age: str | None = None

@@ -1,4 +1,4 @@
-"""The one exchange of DHCP that tells where scheduled events are, as bytes (RFC 2131). Pure."""
+"""The one DHCP exchange that says where scheduled events are, as bytes (RFC 2131). Pure."""
 
 import struct
 from ipaddress import IPv4Address

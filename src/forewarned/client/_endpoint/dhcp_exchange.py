@@ -1,4 +1,4 @@
-"""Asking a DHCP server for option 245, when nothing on the machine has it written down."""
+"""Asking a DHCP server for option 245, if no file or variable on the machine has it."""
 
 import secrets
 import socket
