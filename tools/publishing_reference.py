@@ -87,7 +87,7 @@ def _shapes() -> Iterator[str]:
     yield "### `template`\n"
     yield 'A text of your own. This template, with `content_type = "application/json"`,\n'
     yield _fence("jinja", TEMPLATE)
-    yield "makes this of the same message:\n"
+    yield "turns the same message into this:\n"
     headers = {"Content-Type": "application/json"}
     yield _request(headers, TextTemplate(TEMPLATE).render(told).encode())
     yield "### Texts for people\n"
