@@ -117,10 +117,10 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="schedule",
         title="Schedule an event",
-        lead="One event for each scope the VMs are in; a Terminate for each VM. VMs see it at"
-        " once. It starts when one of them approves it, or at its NotBefore: after 15 minutes for"
-        " Freeze and Reboot, 10 for Redeploy, 5 for Terminate (or the VM's termination delay, if"
-        " it is longer), 30 seconds for Preempt, or the notice you give.",
+        lead="One event for each scope the VMs are in (for Terminate, one for each VM). VMs see it"
+        " at once. It starts when one of them approves it, or at its NotBefore: after 15 minutes"
+        " for Freeze and Reboot, 10 for Redeploy, 5 for Terminate (or the VM's termination delay,"
+        " if it is longer), 30 seconds for Preempt, or the notice you give.",
         verb="Schedule",
         fields=("type", "vms", "notice", "duration", "description", "source", "short_notice"),
         perform=_schedule,
@@ -128,8 +128,8 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="restart",
         title="Restart VMs",
-        lead="A Reboot by the user for each VM. It starts after 15 minutes, or as soon as a VM of"
-        " its scope approves it.",
+        lead="A Reboot for each VM, with the source User. It starts after 15 minutes, or as soon as"
+        " a VM of its scope approves it.",
         verb="Restart",
         fields=("vms",),
         perform=_operate(Action.RESTART),
@@ -137,8 +137,8 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="redeploy",
         title="Redeploy VMs",
-        lead="A Redeploy by the user for each VM: it moves to another host after 10 minutes, or as"
-        " soon as a VM of its scope approves it.",
+        lead="A Redeploy for each VM, with the source User. The VM moves to another host after 10"
+        " minutes, or as soon as a VM of its scope approves the event.",
         verb="Redeploy",
         fields=("vms",),
         perform=_operate(Action.REDEPLOY),
@@ -146,7 +146,7 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="evict",
         title="Evict Spot VMs",
-        lead="A Preempt for each Spot VM. After 30 seconds it is deallocated or deleted, as its"
+        lead="A Preempt for each Spot VM. After 30 seconds the VM is deallocated or deleted, as its"
         " eviction policy says.",
         verb="Evict",
         fields=("vms",),
@@ -156,7 +156,7 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
         key="delete",
         title="Delete VMs",
         lead="VMs whose model has the termination notification on get a Terminate event, and are"
-        " deleted after their termination delay, or when the event is approved. The others are"
+        " deleted after their termination delay, or when the event is approved. All other VMs are"
         " deleted at once.",
         verb="Delete",
         fields=("vms",),
@@ -179,7 +179,7 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
         key="maintain-set",
         title="Maintain a set",
         lead="Maintains every VM of the set, one update domain after the other. The event of the"
-        " first appears now; each of the others when the one before it is done.",
+        " first update domain appears now, and each further event when the one before it is over.",
         verb="Maintain",
         fields=("scope", *_WORK),
         perform=_maintain_set,

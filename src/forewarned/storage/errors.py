@@ -161,8 +161,9 @@ class ReplacedServerError(CannotOpenError):
     def __init__(self, found: str, seen: str) -> None:
         super().__init__(
             f"this PostgreSQL server is on timeline {int(found, 16)}, and this node has seen"
-            f" timeline {int(seen, 16)}: it is an old primary that must not be used, so stop it; or"
-            " a backup from before a failover, which has to be restored with a recovery.signal"
+            f" timeline {int(seen, 16)}. If the server is an old primary, it must not be used: stop"
+            " it. If it was restored from a backup that is older than a failover, restore it again"
+            " with a recovery.signal"
         )
         self.found = found
         self.seen = seen

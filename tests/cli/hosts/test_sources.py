@@ -55,7 +55,7 @@ def test_a_source_is_forgotten_and_its_vms_stay(served: Served) -> None:
     again = served.run("sources", "forget", "rack1")
 
     assert refused.exit_code == 1
-    assert "take its table [[sources]] out of the settings" in refused.stderr
+    assert "remove its table [[sources]] from the settings" in refused.stderr
     assert forgotten.stdout == "forgot rack1; its VMs stay in the fleet: 1\n"
     assert "shop" in served.run("fleet", "show").stdout
     assert again.exit_code == 1

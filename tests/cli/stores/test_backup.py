@@ -107,7 +107,7 @@ def test_a_damaged_backup_is_not_restored(data: Path, tmp_path: Path, damage: st
     done = invoke("restore", str(backup), "--data", str(tmp_path / "new"))
 
     told = {
-        "a changed byte": "is not as it was written",
+        "a changed byte": "has changed since it was written",
         "a lost file": "the backup lacks",
         "no list": "is not a backup",
         "another format": "restore it with that version",

@@ -20,7 +20,7 @@ async def test_every_host_has_a_row_with_its_vms_and_scopes_counted(console: Con
 
     assert _row(page, "rack1").startswith("rack1 2 VMs 2 scopes nothing")
     assert _row(page, "rack2").startswith("rack2 1 VM 1 scope nothing")
-    assert "none has open events" in text_of(page)
+    assert "none with open events" in text_of(page)
 
 
 async def test_a_host_tells_of_its_maintenance_and_when_it_is(console: ConsoleClient) -> None:
@@ -122,7 +122,7 @@ async def test_a_host_lists_its_vms_and_their_events(console: ConsoleClient) -> 
 
     page = text_of(await console.see("/hosts/rack1"))
 
-    assert "2 VMs of 2 scopes" in page
+    assert "2 VMs in 2 scopes" in page
     assert "web vm/web running update 0, fault 0 Reboot Scheduled" in page
     assert "report vm/report running" in page
     assert "db-0" not in page
@@ -153,7 +153,7 @@ async def test_a_host_tells_how_far_its_drain_has_come(console: ConsoleClient) -
 
     assert "Notice since" in under_way
     assert "0 of 2 VMs moved" in under_way
-    assert "waits for its approval, or its NotBefore in 15m" in under_way
+    assert "waiting for approval, or its NotBefore in 15m" in under_way
     assert "Canceled since" in over
     assert "Ended by operator." in over
 

@@ -272,7 +272,7 @@ async def test_a_set_can_be_the_first_thing_there_is() -> None:
         page = text_of(await console.see(made.headers["Location"]))
         again = await console.send("/sets/new", **{**fields, "name": "other"}, step="send")
 
-        assert "There are none yet: one with this name is created" in form
+        assert "There are no resource groups yet: one with this name is created" in form
         assert "The resource group main is created at once" in text_of(told.text)
         assert before["scopes"] == []
         assert "Uniform, 1 instance in main" in page

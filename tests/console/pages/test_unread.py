@@ -22,7 +22,7 @@ async def test_scopes_that_no_vm_reads_are_listed_until_one_does() -> None:
     assert listed(before) == ["vm/web-2", "vm/web-10"]
     assert "never" in text_of(before)
     assert listed(after) == []
-    assert "A VM of every scope reads its document" in text_of(after)
+    assert "Every scope has a VM that reads its document" in text_of(after)
 
 
 async def test_a_scope_that_fell_silent_is_listed_with_its_last_read(

@@ -211,7 +211,7 @@ async def test_vms_without_an_address_of_their_own_are_in_the_fleet_but_cannot_r
     await platform.lists(replace(WEB, address="10.0.0.9"), same, none)
 
     assert len(first.remarks) == 2
-    assert first.remarks[0].startswith("db: its address 10.0.0.1 is another VM's")
+    assert first.remarks[0].startswith("db: another VM has its address 10.0.0.1")
     assert first.remarks[1].startswith("bare: its platform gives it no address")
     assert (await platform.binding("db")).address == "10.0.0.1"
     assert (await platform.binding("bare")).address == ""

@@ -132,9 +132,9 @@ def test_a_mistake_in_a_target_is_named_and_no_secret_is_shown(target: Any, why:
             {"kind": "template", "template": "{{ x }}"},
             "template can't be used: line 1: there is no",
         ),
-        ({"template": "x"}, 'template is for kind = "template"'),
-        ({"content_type": "x"}, 'content_type is for kind = "template"'),
-        ({"every_scope": True}, 'every_scope is for kind = "event-grid"'),
+        ({"template": "x"}, 'template is only for kind = "template"'),
+        ({"content_type": "x"}, 'content_type is only for kind = "template"'),
+        ({"every_scope": True}, 'every_scope is only for kind = "event-grid"'),
         (
             {"kind": "template", "template": "x", "content_type": "a\nb: c"},
             "value can't be a header's",
@@ -158,5 +158,5 @@ def test_people_are_sent_texts() -> None:
 
     target.refuse(Shape())
     target.refuse(Shape(name=ShapeName.TEMPLATE, template="x"))
-    with pytest.raises(ValueError, match="event-grid is not such a text: omit the shape"):
+    with pytest.raises(ValueError, match="event-grid is not readable text: omit the shape"):
         target.refuse(Shape(name=ShapeName.EVENT_GRID))

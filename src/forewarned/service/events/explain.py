@@ -216,7 +216,7 @@ def _next_step(waiting: _Waiting) -> str:
         case EventStatus.SCHEDULED:
             return "it starts, and its VMs are interrupted"
         case EventStatus.STARTED:
-            return "it completes and leaves the document, which tells its VMs to recover"
+            return "it completes and leaves the document, and its VMs recover"
         case EventStatus.COMPLETED | EventStatus.CANCELED:
             return "nothing: it is over"
 

@@ -24,8 +24,8 @@ Listener = ipaddress.IPv4Address
 class SharedInterfaceError(RefusalError, category=Category.CONFLICT, field="interface"):
     def __init__(self, interface: str, names: tuple[ResourceName, ResourceName]) -> None:
         super().__init__(
-            f"VMs {names[0]!r} and {names[1]!r} both have the interface {interface!r}: rules for"
-            " both at once need names that no other VM's interface has"
+            f"VMs {names[0]!r} and {names[1]!r} both have the interface {interface!r}: rules that"
+            " cover both need a different interface name for each VM"
         )
         self.interface = interface
         self.names = names
@@ -83,7 +83,7 @@ def _file(vms: Collection[Binding], listener: Listener) -> Iterator[str]:
         (vm.profile.interface, vm.private_address) for vm in vms if _is_ipv4(vm.private_address)
     ]
     yield """\
-# Made by `forewarned host rules`. Load it with `nft -f`, and make it again when VMs of this host,
+# Made by `forewarned host rules`. Load it with `nft -f`, and regenerate it when VMs of this host,
 # their port marks, interfaces or addresses have changed.
 table bridge forewarned
 delete table bridge forewarned

@@ -16,8 +16,8 @@ class ReportingSourceError(RefusalError, category=Category.CONFLICT, field="name
     def __init__(self, name: str, *, silence: timedelta, enough: timedelta) -> None:
         whole = timedelta(seconds=silence // timedelta(seconds=1))
         super().__init__(
-            f"source {name!r} reported {format_duration(whole)} ago, so it is still in use: take"
-            " its table [[sources]] out of the settings, restart what runs its actuator, and try"
-            f" again {format_duration(enough)} after its last report"
+            f"source {name!r} reported {format_duration(whole)} ago, so it is still in use: remove"
+            " its table [[sources]] from the settings, restart the process that runs its actuator,"
+            f" and try again {format_duration(enough)} after its last report"
         )
         self.name = name

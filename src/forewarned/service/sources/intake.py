@@ -33,8 +33,8 @@ _PAGE: Final = 1000
 _MOST_REMARKS: Final = 100
 _NO_ADDRESS: Final = "its platform gives it no address, so it can't read events: give it one"
 _ADDRESS_TAKEN: Final = (
-    "its address {} is another VM's, so it can't read events: give one of them another, or a"
-    " port mark"
+    "another VM has its address {}, so it can't read events: give one of the two another address,"
+    " or a port mark"
 )
 _NOT_OWN: Final = (
     "already in the fleet, but not from this source, so left as it is. To hand it over, remove it"

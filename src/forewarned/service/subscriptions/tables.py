@@ -152,11 +152,11 @@ class ShapeTable(Struct, frozen=True, kw_only=True):
             }
             for name, value in given.items():
                 if value:
-                    raise ValueError(f'{name} is for kind = "template"')
+                    raise ValueError(f'{name} is only for kind = "template"')
         elif bool(self.template) == (self.template_file is not None):
             raise ValueError("give either template or template_file")
         if self.every_scope and self.kind is not ShapeName.EVENT_GRID:
-            raise ValueError('every_scope is for kind = "event-grid"')
+            raise ValueError('every_scope is only for kind = "event-grid"')
         if self.content_type is not None:
             check_header("Content-Type", self.content_type)
         if self.template:
@@ -188,8 +188,8 @@ def refuse_misfit(target: TargetSpec, shape: Shape) -> None:
     """Raise ValueError for a shape that the target can't be sent."""
     if isinstance(target, Apprise) and shape.name not in {ShapeName.TEMPLATE, Shape().name}:
         raise ValueError(
-            f"Apprise sends text to people, and {shape.name} is not such a text: omit the shape, or"
-            " give a template"
+            f"Apprise sends text for people to read, and {shape.name} is not readable text: omit"
+            " the shape, or give a template"
         )
 
 

@@ -124,7 +124,7 @@ class TextTemplate:
                 error.message or "it is not a Jinja2 template", error.lineno
             ) from error
         except RecursionError as error:
-            raise BadTemplateError("it is nested too deep") from error
+            raise BadTemplateError("it is nested too deeply") from error
         for message in samples():
             self.render(message)
 
@@ -274,7 +274,7 @@ def _refuse_below(node: nodes.Node, *, depth: int, loops: int) -> None:
     if loops > _DEEPEST_LOOP:
         raise BadTemplateError(f"loops may be {_DEEPEST_LOOP} deep at most", node.lineno)
     if depth > _DEEPEST:
-        raise BadTemplateError("it is nested too deep", node.lineno)
+        raise BadTemplateError("it is nested too deeply", node.lineno)
     for child in node.iter_child_nodes():
         _refuse_below(child, depth=depth + 1, loops=loops)
 

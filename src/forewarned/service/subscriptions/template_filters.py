@@ -233,7 +233,7 @@ def _unique(
 def _refuse_attribute(attribute: object, name: str) -> None:
     """It may have a thousand parts, each looked up for each value."""
     if attribute is not None:
-        raise LimitError(f"{name} takes no attribute: omit it, as lists in a message hold texts")
+        raise LimitError(f"{name} takes no attribute: omit it, lists in a message hold only texts")
 
 
 def _in_lower_case(value: Any) -> Any:

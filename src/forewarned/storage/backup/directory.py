@@ -183,8 +183,8 @@ def _refuse_changed(path: Path, expected: BackedUp) -> None:
         raise BackupError(f"the backup lacks {path} ({error.strerror or error})") from error
     if found != expected:
         raise BackupError(
-            f"{path} is not as it was written ({found.bytes} bytes now, {expected.bytes} then): the"
-            " backup is damaged, use another"
+            f"{path} has changed since it was written ({found.bytes} bytes now, {expected.bytes}"
+            " then): the backup is damaged, use another"
         )
 
 

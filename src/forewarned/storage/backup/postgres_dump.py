@@ -91,8 +91,8 @@ def _program(name: str, found: Target, instead: str) -> str:
     if program is None:
         raise BackupError(
             f"{name} is not installed, and {found.where} is backed up and restored with it: install"
-            f" PostgreSQL's client programs (Debian: postgresql-client), or run `{instead}` where"
-            " they are"
+            f" PostgreSQL's client programs (Debian: postgresql-client), or run `{instead}` on a"
+            " machine that has them"
         )
     return program
 

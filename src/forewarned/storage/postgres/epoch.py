@@ -184,7 +184,7 @@ def _too_low(found: FoundRow, known: Position | None) -> str | None:
     """Also in a later epoch: the node that began it may have known less."""
     if known is None or found["incarnation_offset"] >= known.incarnation_offset:
         return None
-    return "incarnations had been raised further before"
+    return "incarnations had already been raised further"
 
 
 def _position(found: FoundRow) -> Position:
