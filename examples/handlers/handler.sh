@@ -7,7 +7,8 @@ export LC_ALL=C
 # --- your part -----------------------------------------------------------------------------------
 # Either may run again after a crash, so running it twice must do no harm.
 
-prepare() { # TYPE EVENT_ID: drain, checkpoint, fail over. If it fails: tried again, not approved.
+# If it fails it is tried again, and the event is not approved.
+prepare() { # TYPE EVENT_ID: drain, checkpoint, fail over.
   echo "preparing for $1 $2"
 }
 

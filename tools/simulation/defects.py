@@ -65,7 +65,7 @@ DEFECTS: Final = (
         file="metadata/http/barrier.py",
         old="        if name in self._lately:\n            return True",
         new="        return True",
-        breaks="I7: a VM that comes from another node is shown what this one happens to know",
+        breaks="I7: a VM that comes from another node is shown what this node happens to know",
         tests=_BY,
     ),
     Mutant(
@@ -73,7 +73,7 @@ DEFECTS: Final = (
         file="core/lifecycle.py",
         old="event.status is EventStatus.SCHEDULED and event.approval is None",
         new="event.approval is None",
-        breaks="I13: an event is approved that has started",
+        breaks="I13: an event that has started is approved",
         tests=_BY,
     ),
     Mutant(
@@ -160,7 +160,7 @@ DEFECTS: Final = (
         file="storage/relational/tasks.py",
         old="WHERE actuator = :actuator AND claimable_at <= :now AND ended_at IS NULL",
         new="WHERE actuator = :actuator AND claimable_at <= :now AND attempt = 0",
-        breaks="I22: what an actuator has left lying is never taken up again",
+        breaks="I22: a task that an actuator left unfinished is never taken up again",
         tests=_BY,
     ),
     Mutant(
