@@ -70,7 +70,7 @@ def test_fields_of_a_later_program_are_ignored() -> None:
         (encode(BEGAN) + b'{"entry":"answered"}\n', "line 2 can't be read"),
         (encode(BEGAN) + b"\xff\n", "line 2 can't be read"),
         (encode(BEGAN).replace(b'"recording":1', b'"recording":2'), "use a newer Forewarned"),
-        (encode(BEGAN).replace(b"12:00:00Z", b"12:00:00"), "without its offset"),
+        (encode(BEGAN).replace(b"12:00:00Z", b"12:00:00"), "without a UTC offset"),
     ],
 )
 def test_what_is_no_recording_is_refused_and_a_broken_line_is_named(

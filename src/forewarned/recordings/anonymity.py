@@ -1,12 +1,12 @@
-"""Takes ids and names out of what an endpoint says, each always for the same stand-in. Pure.
+"""Replaces ids and names in what an endpoint says, each always by the same stand-in. Pure.
 
 Stand-ins are made with a key that never leaves the machine that records. With the key in the
-recording, everybody could try the likely names; and without one, a recorder that was restarted
-could not give a name the same stand-in again.
+recording, anyone could try likely names; without a key, a recorder that was restarted could not
+give a name the same stand-in again.
 
 Replaced are GUIDs (ids of subscriptions, events and VMs), names in `Resources` and in paths of
-Azure's resources, and every other place where a name is mentioned that was seen there. What a field
-is that this program has never seen, it can't know: its texts are searched for all of these.
+Azure's resources, and every other mention of a name that was seen there. This program can't know
+what a field means that it has never seen, so it searches the field's texts for all of these.
 """
 
 import base64

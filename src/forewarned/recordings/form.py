@@ -1,8 +1,8 @@
 """A recording as lines of JSON. Pure.
 
-A line is one thing that happened, with its instant: recording began, the endpoint answered
-something else than before, it did not answer, recording stopped. Bodies are kept as text, byte for
-byte, whatever they are: what an endpoint says when it is wrong is worth as much as a document.
+A line is one thing that happened, with its instant: recording began, the endpoint's answer
+differed from the one before, it did not answer, recording stopped. Bodies are kept as text, byte
+for byte, whatever they are: what an endpoint says when it is wrong is worth as much as a document.
 
 Invariant: every line can be read without the others, and ends with a newline. So a line that a
 crash has cut off is known by its missing newline, and costs nothing but itself.
@@ -116,5 +116,5 @@ def _entries(whole: bytes) -> Iterator[Entry]:
                 f" reads up to {VERSION}: use a newer Forewarned"
             )
         if entry.at.tzinfo is None:
-            raise RecordingError(f"line {number} has an instant without its offset")
+            raise RecordingError(f"line {number} has an instant without a UTC offset")
         yield entry

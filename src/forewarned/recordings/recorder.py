@@ -1,4 +1,4 @@
-"""Writes down what an endpoint says, whenever it says something else than before."""
+"""Writes down what an endpoint says, whenever that differs from what it said before."""
 
 from datetime import datetime
 from typing import Final

@@ -3,8 +3,8 @@
 Messages are constant and facts stand beside them, as text for people or as JSON. Names come from
 outside, so control characters are escaped: no VM can forge a line (S14).
 
-Every line has the time of this machine, so that it can be laid beside other logs. Where the
-server's clock says another one, because people have moved it, that one stands beside it.
+Every line has the time of this machine, so that it can be compared with other logs. If the server's
+clock shows another time, because people have moved it, that time stands beside it.
 """
 
 import json
@@ -53,7 +53,7 @@ def configure(*, level: str, as_json: bool, clock: Callable[[], datetime] | None
 
 
 def log_commit(commit: Commit) -> None:
-    """A line for each transition; one for all that befell the VMs of a scope alike."""
+    """A line for each transition; one for all that happened to the VMs of a scope alike."""
     if not _log.isEnabledFor(logging.INFO):
         return
     alike: dict[tuple[str, ScopeId], list[ResourceName]] = {}

@@ -209,7 +209,7 @@ def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:
     if settings.store is not None:
         raise StartError(
             f"the database server's clock is {lead.total_seconds():.0f} s ahead of this machine's,"
-            " so this node could change nothing: correct the clock that is wrong"
+            " so this node can't start: correct the clock that is wrong"
         )
     raise StartError(
         f"{settings.data} was last used at {clock.now():%Y-%m-%d %H:%M:%S} UTC, which is in the"

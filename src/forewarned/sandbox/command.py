@@ -1,8 +1,8 @@
 """A program run as one of the fleet's VMs: it finds the service where a VM finds it.
 
 In a namespace the metadata service is at 169.254.169.254:80, as on Azure, so that a program needs
-no setting; the emulator's other listeners are where they are outside. Without a namespace,
-variables tell those programs that read them.
+no setting; the emulator's other listeners have the same addresses as outside. Without a namespace,
+only programs that read its variables find the service.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ and then becomes the program. So the parent serves what the program reaches, at 
 in use on the machine itself, such as 169.254.169.254:80.
 
 Root needs only the right to create namespaces. Other users get a user namespace as well,
-in which they are who they were. Only Linux has any of this.
+in which they keep their ids. Only Linux has any of this.
 """
 
 import ctypes

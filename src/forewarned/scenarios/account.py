@@ -11,7 +11,7 @@ _MARKS: Final = {Standing.HELD: "held", Standing.BROKEN: "BROKEN"}
 
 
 def account(report: Report) -> str:
-    """The last lines of what was seen are the ones that tell."""
+    """Of what was seen, only the last lines: they show what led to the findings."""
     scenario = report.scenario
     lines = [f"scenario {scenario.name}: {scenario.title}"]
     for finding in report.findings:
@@ -33,5 +33,5 @@ def _seen(report: Report) -> Iterator[str]:
     ]
     yield "seen (real time, the service's clock, what):"
     if len(lines) > MOST_LINES:
-        yield f"  … {len(lines) - MOST_LINES} lines before"
+        yield f"  … {len(lines) - MOST_LINES} earlier lines"
     yield from lines[-MOST_LINES:]

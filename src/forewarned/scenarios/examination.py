@@ -1,7 +1,7 @@
-"""An examination: scenarios played one after another or several at once, each for itself.
+"""An examination: scenarios played one after another or several at once, each on its own.
 
 Every scenario has its own emulator, its own sandbox with its own network, a fresh handler and an
-empty folder. Invariant: so no scenario knows of another, and the order changes nothing.
+empty folder. Invariant: no scenario knows of another, so their order changes nothing.
 """
 
 import asyncio

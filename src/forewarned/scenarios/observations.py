@@ -21,7 +21,7 @@ class Request:
     """One request that reached the service."""
 
     vm: str | None
-    """The VM it came from; None where it named no VM that there is."""
+    """The VM it came from; None if it names no VM that exists."""
     what: What | None
     """None where it was not understood, or asked for something else."""
     method: str

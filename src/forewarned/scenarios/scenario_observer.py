@@ -1,6 +1,6 @@
 """Notes what is seen while a scenario is played, and waits for more of it.
 
-Invariant: a wait is woken by what is seen, and never looks again now and then.
+Invariant: a wait is woken by what is seen, and never polls.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""The private certificate authority of one server, and the certificate it answers TLS with.
+"""The private certificate authority of one server, and the certificate it uses for TLS.
 
-Both lie beside the store. The authority is made once and kept, because people tell their clients to
-trust it; the server's certificate is renewed whenever it is no longer usable.
+Both are files beside the store. The authority is made once and kept, because people tell their
+clients to trust it; the server's certificate is renewed whenever it is no longer usable.
 
 Invariant: a private key is never readable by others, and no file is ever half
 written.

@@ -1,4 +1,4 @@
-"""By what the poller of a hypervisor and the server's feed know each other.
+"""The certificates by which a hypervisor's poller and the server's feed know each other.
 
 The server's own authority signs both. A host's certificate names the host in a URI that no other
 certificate has, and is good for clients only.

@@ -1,8 +1,8 @@
 """The directory that a server keeps its state in, and who may look into it.
 
-Invariant: what a server writes there only its own user can read, certificates aside, from the
-first moment on; and in service mode no other user can even list it. Directories and files
-from before, or that were opened since, are closed at the start, and the log says so.
+Invariant: only the server's own user can read what it writes there, certificates aside, from the
+first moment on; and in service mode no other user can even list it. If other users can read
+directories and files from earlier runs, the server ends that when it starts, and the log says so.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""HTTP servers as guests of a loop that others live in, at sockets that are there already."""
+"""HTTP servers that share an event loop with other tasks, on sockets that are already open."""
 
 import asyncio
 import logging

@@ -155,8 +155,8 @@ def _advice(which: str, error: OSError) -> str:
     match error.errno:
         case errno.EADDRINUSE:
             return (
-                f"stop the program that does, or give --{which} another address; port 0 picks any"
-                " free port"
+                f"stop the program that listens there, or give --{which} another address; port 0"
+                " picks any free port"
             )
         case errno.EADDRNOTAVAIL:
             return (

@@ -21,9 +21,13 @@ def conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
 
     if settings.mode is Mode.SERVICE:
         if not settings.clock.is_real:
-            yield refuse("clock", "real VMs live in real time, so service mode allows only real")
+            yield refuse("clock", "real VMs live in real time: use real, or --mode emulator")
         if settings.default_vm is not None:
-            yield refuse("default_vm", "service mode serves no caller that it does not know")
+            yield refuse(
+                "default_vm",
+                "service mode refuses callers whose VM it does not know: omit it, or use --mode"
+                " emulator",
+            )
         if settings.emulator_access is not EmulatorAccess.LOOPBACK:
             yield refuse(
                 "emulator_access",

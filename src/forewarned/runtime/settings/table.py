@@ -208,14 +208,14 @@ class Settings:
     startup: Path | None = _setting(
         None,
         optional(file_path),
-        "file, or directory of *.toml files, that is applied at the start: fleets, and steps that"
-        " an emulator takes; none: no such files",
+        "file, or directory of *.toml files, to apply at startup: fleets, and steps that an"
+        " emulator takes; none: no such files",
     )
     replay: Path | None = _setting(
         None,
         optional(file_path),
         "recording whose documents VMs read instead of their own, in emulator mode; the fleet is"
-        " then that of the recording, in one process, and nothing is stored",
+        " then that of the recording, the server is one process, and it stores nothing",
     )
     clock: ClockSpeed = _setting(
         ClockSpeed(1),
@@ -224,7 +224,7 @@ class Settings:
         in_service=ClockSpeed(None),
     )
     rate_limit: bool = _setting(
-        False, on_off, "whether a VM that polls faster than the rate gets 429", in_service=True
+        False, on_off, "whether a VM that polls faster than `rate` gets 429", in_service=True
     )
     # Azure's documented limit for the instance metadata service.
     rate: float = _setting(5.0, number(0.1, 1e6), "requests per second a VM may make")
@@ -362,8 +362,8 @@ class Settings:
     publishing_private_addresses: bool = _setting(
         False,
         on_off,
-        "whether messages of subscriptions may go to private networks and to this machine, which an"
-        " emulator on loopback may always send to",
+        "whether messages of subscriptions may go to private networks and to this machine; those of"
+        " an emulator on loopback always may",
     )
     publishing_undelivered_for: timedelta = _setting(
         timedelta(days=30),

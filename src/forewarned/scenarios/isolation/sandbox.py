@@ -50,8 +50,8 @@ class KeeperLostError(SandboxError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the process that runs the handler was killed, and the handler with it: by another"
-            " program, by the handler itself, or because memory ran out?"
+            "the process that runs the handler was killed, and the handler with it: did another"
+            " program or the handler itself kill it, or did memory run out?"
         )
 
 
