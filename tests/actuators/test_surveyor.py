@@ -105,9 +105,7 @@ async def test_what_moves_no_vm_is_no_answer_to_a_drain() -> None:
     cold = await answers(Platform(), Question(type=EventType.REDEPLOY, host="hv-a", vm=VM))
 
     assert [each.possible for each in (*held.verdicts, *cold.verdicts)] == [False, False]
-    assert (
-        held.verdicts[0].reason == "'live-migrate' for Freeze doesn't move VMs to another host"
-    )
+    assert held.verdicts[0].reason == "'live-migrate' for Freeze doesn't move VMs to another host"
     assert cold.verdicts[0].reason == "actuator 'rack1' has no action for Redeploy"
 
 
