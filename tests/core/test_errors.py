@@ -90,8 +90,10 @@ REFUSALS = [
         errors.TooManyUserEventsError(10),
         {"limit": 10},
         "source",
-        "this scope already has 10 open user events, the maximum: cancel one, or wait until one is"
-        " over",
+        (
+            "this scope already has 10 open user events, the maximum: cancel one, or wait until"
+            " one is over"
+        ),
     ),
     (
         errors.NotOwnResourceError(A),

@@ -220,10 +220,7 @@ async def test_a_started_event_says_what_started_it(control: ControlApi) -> None
         "it started because control approved it",
         "it started because its NotBefore was reached",
         "it started because its host failed",
-        (
-            "it started because no VM reads this scope's document,"
-            " so no VM could be given notice"
-        ),
+        "it started because no VM reads this scope's document, so no VM could be given notice",
     ]
 
 
