@@ -175,7 +175,7 @@ async def test_an_address_of_no_vm_gets_no_token(service: FakeService) -> None:
 
     assert answer.status == 403
     assert said(answer)["error"] == "invalid_request"
-    assert "bound to no VM" in said(answer)["error_description"]
+    assert "not bound to any VM" in said(answer)["error_description"]
 
 
 async def test_an_emulator_gives_the_token_of_the_vm_in_the_path(service: FakeService) -> None:

@@ -181,7 +181,7 @@ async def test_what_has_waited_for_a_dead_target_for_a_day_is_given_up_with_what
         if (each.subscription, each.message.scope_id) == ("ops", "scope1")
     ]
     given_up = await stage.deliveries(DeliveryState.UNDELIVERED)
-    [told] = [each for each in caplog.records if "waited" in each.message]
+    [told] = [each for each in caplog.records if "keeps failing" in each.message]
     assert (health.undelivered, health.failed) == (41, FAILURES_OF_DEAD)
     assert {(each.last_error, each.due_at) for each in given_up} == {(BUSY.reason, None)}
     assert sorted(each.attempts for each in given_up) == [0] * 40 + [1]

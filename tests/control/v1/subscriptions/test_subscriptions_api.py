@@ -222,7 +222,7 @@ async def test_undelivered_messages_are_listed_with_the_reason_and_redelivered(
         (
             {"target": {"kind": "apprise", "url": "json://x"}, "shape": {"kind": "event-grid"}},
             "target",
-            "text to people",
+            "text for people",
         ),
         ({"shape": {"kind": "template"}}, "shape", "template"),
         ({"shape": {"kind": "template", "template": "{{ a.b() }}"}}, "shape", "template"),
