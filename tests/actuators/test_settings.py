@@ -150,7 +150,7 @@ def test_mistakes_in_sources_say_what_to_do(tmp_path: Path) -> None:
         "sources[2].actuator: there is no [actuators.script] in this file; did you mean scripts?",
         "sources[3].actuator: this actuator's driver can't list VMs: declare them in a fleet file",
         "sources[4].actuator: this actuator runs on another machine: put [[sources]] in its file on that machine",
-        "sources[5]: every must be at least 5s",
+        "sources[5]: the field every must be at least 5s",
     ]
     assert mistakes(tmp_path, "sources = 3")
 

@@ -157,10 +157,10 @@ async def test_an_examination_of_a_handler_that_will_not_end_ends_and_leaves_not
 
     hanging, printing, stubborn, forking, asking = (report.broken[0].why for [report] in reports)
     assert "it has sent no request so far" in hanging
-    assert "it floods: 2000 requests and lines in" in printing
+    assert "it sent and printed too much: 2000 requests and lines in" in printing
     assert "it has sent no request so far" in stubborn
     assert "it has sent no request so far" in forking
-    assert "it floods: 2000 requests and lines in" in asking
+    assert "it sent and printed too much: 2000 requests and lines in" in asking
     assert [line for line in running() if mark in line] == []
 
 

@@ -107,7 +107,11 @@ def _tables(declared: object, reader: TableReader) -> Iterator[tuple[str, Actuat
     for name, raw in declared.items():
         path = (TABLE, name)
         if not _NAME.fullmatch(name):
-            reader.refuse(path, "an actuator's name has up to 64 letters, digits and . _ -")
+            reader.refuse(
+                path,
+                "an actuator's name has up to 64 letters, digits and . _ -, and starts with a"
+                " letter or digit",
+            )
         elif name in _RESERVED:
             reader.refuse(path, f"the name {name} is reserved for the emulator")
         elif not isinstance(raw, Mapping):

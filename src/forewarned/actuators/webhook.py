@@ -58,7 +58,7 @@ class WebhookTable(ActuatorTable, frozen=True, kw_only=True):
     """Sends a signed request for each VM."""
 
     url: str
-    """Where to send it. Proxies and redirects are never followed."""
+    """Where to send it. No proxy is used, and redirects are not followed."""
     secret_file: Path
     """A file with the secret that requests are signed with."""
     ca_file: Path | None = None

@@ -306,4 +306,7 @@ _LEVELS: Final = {Verdict.DONE: logging.INFO, Verdict.SKIPPED: logging.INFO}
 def tell_if_left_changed(progress: Progress) -> None:
     """Logged when it happens and at each start of the agent: an operator has to put it back."""
     if steps := not_put_back(progress):
-        _log.error("not put back", extra={"event": progress.event_id, "steps": list(steps)})
+        _log.error(
+            "steps were not undone: undo their changes by hand",
+            extra={"event": progress.event_id, "steps": list(steps)},
+        )

@@ -176,7 +176,7 @@ def _fact_rows(event: wire.Event, now: datetime) -> Iterator[tuple[str, str]]:
     if event.maintenance is not None:
         yield "maintenance", plain(event.maintenance)
     if not event.announced:
-        yield "announced", "no: no VM reads this scope's document"
+        yield "announced", "no: it gives no notice"
 
 
 def fleet_page(fleet: wire.Scopes, *, now: datetime) -> Iterator[RenderableType]:

@@ -1,6 +1,6 @@
 """The SDK's HTTP: one request, and an Answer or a Lost.
 
-Proxies and redirects are never followed: what answers there is not the VM's own service.
+No proxy is used, and redirects are not followed: what answers there is not the VM's own service.
 Imported when the first request is made, because importing the HTTP library takes longer than
 many programs run.
 """

@@ -98,14 +98,10 @@ def _sentence(event: Event, now: datetime, *, siblings: int) -> str:
             f" {otherwise}.{held}"
         )
     match event.start_cause:
-        case StartCause.INACTIVE if event.type is EventType.TERMINATE:
-            return (
-                "It happens at once: no VM reads the document, or the VM's model asks for no"
-                " notice."
-            )
         case StartCause.INACTIVE:
             return (
-                "It happens at once and without notice, because no VM reads this scope's document."
+                "It happens at once and without notice: no VM reads this scope's document, or the"
+                " VM's model asks for none."
             )
         case StartCause.HOST_FAILURE:
             return "It has already started when the VMs see it: a failed host gives no notice."

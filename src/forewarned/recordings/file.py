@@ -96,10 +96,11 @@ def _found(path: Path, *, anonymous: bool) -> Recording | None:
         return None
     found = decode(content)
     if found.began.anonymous is not anonymous:
-        holds, use = ("anonymous", "with") if found.began.anonymous else ("real", "without")
+        kinds = ("anonymous", "real") if found.began.anonymous else ("real", "anonymous")
+        use = "with" if found.began.anonymous else "without"
         raise RecordingError(
-            f"it has {holds} names, which can't be mixed: record {use} --anonymous, or to another"
-            " file"
+            f"it has {kinds[0]} names, which can't be mixed with {kinds[1]} ones: record {use}"
+            " --anonymous, or to another file"
         )
     return found
 

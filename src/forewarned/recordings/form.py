@@ -95,7 +95,7 @@ def decode(content: bytes) -> Recording:
     entries = list(_entries(whole))
     began = [entry for entry in entries if isinstance(entry, Began)]
     if not began or began[0] is not entries[0]:
-        raise RecordingError("this is not a recording: its first line does not say so")
+        raise RecordingError("this is not a recording: its first line is not the beginning of one")
     return Recording(
         began=began[0],
         vm=next((each.vm for each in began if each.vm), ""),

@@ -70,7 +70,7 @@ def _flood(seen: Evidence) -> tuple[Finding, ...]:
         expectation=None,
         title="the handler does not flood the service or its output",
         standing=Standing.BROKEN,
-        why=f"it floods: {fact.most} requests and lines in {took}",
+        why=f"it sent and printed too much: {fact.most} requests and lines in {took}",
         observations=(observation,),
     )
     return (finding,)

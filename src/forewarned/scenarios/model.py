@@ -76,7 +76,7 @@ _ASKED: Final = {
     What.EVENTS: "reads its document",
     What.APPROVE: "sends an approval",
     What.INSTANCE: "reads its instance document",
-    What.ANY: "asks",
+    What.ANY: "sends a request",
 }
 
 

@@ -228,7 +228,7 @@ class _Player:
         deadline = self._observer.now() + within * self._patience
         while not is_so() and self._observer.now() < deadline:
             if self._observer.is_flooded:
-                raise _StepError("it floods")
+                raise _StepError("it sends or prints too much")
             if self._handler.exit_code is not None:
                 return
             await self._observer.more(deadline - self._observer.now())

@@ -59,6 +59,7 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")
 _LOCAL_NAT64: Final = IPv6Network("64:ff9b:1::/48")
 _THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
 _COMPATIBLE: Final = IPv6Network("::/96")
+_UNLESS: Final = "; set publishing_private_addresses to allow it"
 
 
 async def permitted(
@@ -88,9 +89,9 @@ def refusal(address: str, reach: Reach) -> str | None:
     if any(_is_in(each, _NEVER) for each in (inner, *_perhaps_embedded(whole))):
         return f"{told} link-local, multicast, reserved, or the address of a metadata service"
     if _is_in(inner, _LOOPBACK):
-        return f"{told} an address of this machine" if reach is Reach.PUBLIC else None
+        return f"{told} an address of this machine{_UNLESS}" if reach is Reach.PUBLIC else None
     if _is_in(inner, _PRIVATE):
-        return None if reach is Reach.PRIVATE else f"{told} in a private network"
+        return None if reach is Reach.PRIVATE else f"{told} in a private network{_UNLESS}"
     if isinstance(inner, IPv6Address) and inner not in _UNICAST:
         return f"{told} reserved"
     return None

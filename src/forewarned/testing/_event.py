@@ -49,7 +49,7 @@ class Event:
 
     @property
     def is_announced(self) -> bool:
-        """Whether the VMs see it: not if none of them had read the document."""
+        """Whether the VMs see it: not if none has read the document, or none is given notice."""
         return self._now.announced
 
     @property

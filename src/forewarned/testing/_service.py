@@ -118,7 +118,7 @@ class ScheduledEventsService:
         service. Without `{endpoint}` the command finds the service at 169.254.169.254, in a
         namespace, which only Linux has.
 
-        `patience` multiplies the times that a handler has, for slow machines. Raises
+        `patience` multiplies the handler's time limits, for slow machines. Raises
         ScenarioFailedError if an expectation does not hold, ValueError for a file with mistakes,
         RuntimeError where namespaces are not allowed.
         """

@@ -79,7 +79,7 @@ async def test_an_approved_terminate_names_those_that_hold_it_back(control: Cont
     assert said["waits_for"] == [
         (
             f"approval of Terminate {first['event_id']} for api_0 in scope vmss/api/0,"
-            " or its NotBefore, 2026-01-05 12:05:00 UTC"
+            " or that event's NotBefore, 2026-01-05 12:05:00 UTC"
         )
     ]
     assert said["why"] == (
@@ -106,7 +106,7 @@ async def test_an_approved_event_of_a_hosts_maintenance_names_the_siblings_it_wa
     assert said["waits_for"] == [
         (
             f"approval of Freeze {other['event_id']} for {other['resources'][0]}"
-            f" in scope {other['scope']}, or its NotBefore, 2026-01-05 12:15:00 UTC"
+            f" in scope {other['scope']}, or that event's NotBefore, 2026-01-05 12:15:00 UTC"
         )
     ]
     assert said["siblings"] == [
@@ -139,7 +139,7 @@ async def test_an_event_nobody_approved_tells_that_its_approval_alone_is_not_eno
         "approval by a VM of its scope, or from the control plane",
         (
             f"and approval of Freeze {other['event_id']} for {other['resources'][0]}"
-            f" in scope {other['scope']}, or its NotBefore, 2026-01-05 12:15:00 UTC"
+            f" in scope {other['scope']}, or that event's NotBefore, 2026-01-05 12:15:00 UTC"
         ),
         "or its NotBefore, 2026-01-05 12:15:00 UTC",
     ]
@@ -169,7 +169,7 @@ async def test_a_scope_nobody_reads_is_not_said_to_lack_an_approval(control: Con
     said = await explained(control, unread["event_id"])
 
     assert said["why"] == (
-        "no VM reads this scope's document, so it needs no approval, but a host's maintenance"
+        "no VM is given notice of it, so it needs no approval, but a host's maintenance"
         " begins when every scope on the host is ready, and 1 of 2 is not"
     )
 
@@ -220,7 +220,10 @@ async def test_a_started_event_says_what_started_it(control: ControlApi) -> None
         "it started because control approved it",
         "it started because its NotBefore was reached",
         "it started because its host failed",
-        "it started because no VM reads this scope's document, so no VM could be given notice",
+        (
+            "it started because it gives no notice: no VM reads this scope's document, or the VM's model"
+            " or the request asks for none"
+        ),
     ]
 
 

@@ -379,7 +379,8 @@ async def test_private_addresses_are_refused_unless_they_are_allowed() -> None:
 
     assert isinstance(refused, Later)
     assert reason(refused) == (
-        "127.0.0.1 is not allowed as a target: 127.0.0.1 is an address of this machine"
+        "127.0.0.1 is not allowed as a target: 127.0.0.1 is an address of this machine;"
+        " set publishing_private_addresses to allow it"
     )
     assert allowed == Delivered()
     assert len(receiver.received) == 1
@@ -409,7 +410,8 @@ async def test_a_name_that_leads_to_a_private_address_is_refused() -> None:
 
     assert isinstance(outcome, Later)
     assert reason(outcome) == (
-        "inside.example is not allowed as a target: 10.0.0.1 is in a private network"
+        "inside.example is not allowed as a target: 10.0.0.1 is in a private network;"
+        " set publishing_private_addresses to allow it"
     )
 
 

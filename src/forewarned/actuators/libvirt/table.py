@@ -31,7 +31,7 @@ class LibvirtAction(ActionTable, frozen=True, kw_only=True):
     """What to do for one type of event."""
 
     do: Word
-    """Freeze: `live-migrate` or `hold` (the VM stands still, and then runs on). Reboot: `acpi`
+    """Freeze: `live-migrate` or `hold` (the VM is suspended, and then resumed). Reboot: `acpi`
     (the power button), `reset`, or `restart` (off and on). Redeploy: `cold-move` or `live-migrate`.
     Preempt: `shutdown` (the power button) or `destroy` (off). Terminate: `undefine`, `shutdown` or
     `destroy`; disks stay."""

@@ -30,4 +30,4 @@ class SourceTable(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.every < SHORTEST:
-            raise ValueError("every must be at least 5s")
+            raise ValueError("the field every must be at least 5s")

@@ -91,7 +91,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Hooks that run before the interruption, one after another. Those with an undo are undone
     after it, in reverse order."""
     recover: tuple[str, ...] = ()
-    """Hooks that run after that, one after another."""
+    """Hooks that run once the event is over and the undo is done, one after another."""
     approve: Approve = Approve.WHEN_READY
     """`when-ready`: once every required hook is done and none has vetoed; `always`: once they have
     run, unless one has vetoed; `never`."""

@@ -171,7 +171,7 @@ def _read(raw: Mapping[str, Any], path: Path, reader: TableReader) -> AgentSetti
         if rule.leader is Leader.ALL_READY and agent is not None and agent.readiness is None:
             reader.refuse(
                 ("rules", at, "leader"),
-                'needs "readiness" in [agent], where agents report that they are ready',
+                'needs "readiness" in [agent], which says where agents report that they are ready',
             )
     _check_order(rules, reader)
     if agent is None:
@@ -191,7 +191,11 @@ def _hooks(declared: object, reader: TableReader) -> Iterator[tuple[str, HookTab
     for name, raw in declared.items():
         path: KeyPath = ("hooks", name)
         if not _NAME.fullmatch(name):
-            reader.refuse(path, "a hook's name has up to 64 letters, digits and . _ -")
+            reader.refuse(
+                path,
+                "a hook's name has up to 64 letters, digits and . _ -, and starts with a letter or"
+                " digit",
+            )
         elif not isinstance(raw, Mapping):
             reader.refuse(path, f"expected a table, got {shown(raw)}")
         elif "kind" not in raw:

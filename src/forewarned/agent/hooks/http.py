@@ -23,7 +23,7 @@ _SUCCESSES: Final = tuple(range(200, 300))
 
 
 class HttpHook(HookTable, frozen=True, kw_only=True):
-    """Calls an HTTP service. Proxies and redirects are never followed."""
+    """Calls an HTTP service. No proxy is used, and redirects are not followed."""
 
     url: str
     """The URL, with placeholders such as `{event_id}`."""

@@ -32,7 +32,10 @@ _DONE: Final = {Verb.STOP: "stopped", Verb.START: "started", Verb.RESTART: "rest
 
 
 class SystemdHook(UndoableTable, frozen=True, kw_only=True):
-    """Stops or starts systemd units, and waits for them. Undo starts only what it stopped."""
+    """Stops, starts or restarts systemd units, and waits for them.
+
+    Undo reverses only what it stopped or started; a restart has no undo.
+    """
 
     units: Annotated[
         tuple[Annotated[str, Meta(pattern="^[A-Za-z0-9:_.@\\\\][A-Za-z0-9:_.@\\\\-]*$")], ...],

@@ -30,7 +30,7 @@ class HookTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     expected: timedelta | None = None
     """How long it usually takes; its timeout, if not given."""
     cut: Annotated[int, Meta(ge=0)] = 0
-    """Hooks to skip when time is short, the highest number first; 0 is never skipped."""
+    """When time is short, the hook with the highest number is skipped first; 0 is never skipped."""
 
     @property
     def has_undo(self) -> bool:

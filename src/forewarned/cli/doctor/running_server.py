@@ -235,7 +235,7 @@ def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
             yield problem(
                 "messages_undelivered",
                 where=where,
-                what=f"gave up {count(each.health.undelivered, 'message')}:"
+                what=f"{count(each.health.undelivered, 'message')} could not be delivered:"
                 f" {each.health.last_error}",
                 todo="Correct the target, then run `forewarned subscription redeliver`.",
             )

@@ -71,7 +71,7 @@ def print_outcome(outcome: Outcome) -> None:
     click.echo(f"{passed} of {total} scenarios passed in {took}{rest}.")
     if outcome.is_graded:
         grade = outcome.grade
-        reached = "The handler reaches no grade." if grade is None else f"Grade: {grade}."
+        reached = "The handler earned no grade." if grade is None else f"Grade: {grade}."
         click.echo(click.style(reached, fg="red" if grade is None else "green", bold=True))
 
 

@@ -125,7 +125,7 @@ def list_(session: Session) -> None:
 )
 @with_session
 def show(session: Session, name: str, *, limit: int) -> None:
-    """Show a subscription, and which messages are on their way or were given up.
+    """Show a subscription, and its pending and undelivered messages.
 
     With --json, only the subscription.
     """
@@ -151,7 +151,7 @@ def show(session: Session, name: str, *, limit: int) -> None:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N [100].")
 @with_session
 def deliveries(session: Session, /, name: str, **query: str | int | None) -> None:
-    """List the messages that are on their way or were given up, the oldest first."""
+    """List the pending and undelivered messages, the oldest first."""
     answer = session.control.get(f"{_path(name)}/deliveries", query)
     session.show(
         answer,

@@ -243,7 +243,10 @@ def _details(record: EventRecord) -> tuple[str, ...]:
     if event.duration is not None:
         lines.append(f"Expected impact {_span(event.duration)}")
     if not event.announced:
-        lines.append("Not announced: no VM reads this scope's document")
+        lines.append(
+            "Not announced: no VM reads this scope's document, or the VM's model or the request"
+            " asks for no notice"
+        )
     if event.description:
         # Each line gets a full stop, and most descriptions have their own.
         lines.append(event.description.removesuffix("."))

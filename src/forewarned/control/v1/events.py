@@ -25,7 +25,7 @@ from forewarned.service.records import EventRecord
 
 
 async def schedule_events(services: Services, asked: Asked[Schedule, Nothing]) -> wire.Events:
-    """Schedule one event for each scope the VMs are in; a Terminate for each VM."""
+    """Schedule one event for each scope the VMs are in; for Terminate, one for each VM."""
     records = await services.use_cases.scheduler.schedule(asked.body.order(), by=asked.by)
     return views.events(records)
 

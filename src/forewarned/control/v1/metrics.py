@@ -101,8 +101,8 @@ class Metrics:
         self._nodes = gauge("forewarned_nodes", "Servers on this store.", ["state"])
         self._epoch = gauge(
             "forewarned_store_epoch",
-            "Changes when a shared store may have lost what VMs were shown; 0 if the store is not"
-            " shared.",
+            "A number that changes when a shared store may have lost what VMs were shown; 0 if the"
+            " store is not shared.",
         )
         self._reruns = counter(
             "forewarned_store_reruns",

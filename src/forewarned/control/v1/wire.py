@@ -78,7 +78,13 @@ class Event(Shape, frozen=True):
     duration: Annotated[
         Span | None, about("how long the interruption is expected to last; null: unknown")
     ]
-    announced: Annotated[bool, about("false for work on a scope whose document no VM reads")]
+    announced: Annotated[
+        bool,
+        about(
+            "false if it gives no notice: no VM reads the scope's document, or the VM's model or"
+            " the request asks for none"
+        ),
+    ]
     approval: Approval | None
     maintenance: Annotated[
         str | None,

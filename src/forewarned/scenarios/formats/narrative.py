@@ -54,7 +54,7 @@ def sentence(observation: Observation, scenario: Scenario) -> str:
         case HandlerPrinted():
             return f"the handler prints: {fact.line}"
         case HandlerFlooded():
-            return "the handler floods: nothing more of it is recorded"
+            return "the handler sends or prints too much: no more of it is recorded"
         case StepBegan():
             if fact.index == START:
                 return ""

@@ -63,7 +63,7 @@ class RequestJudge(Judge):
         # Patience gives a slow handler more time to ask, and a quick one no more requests.
         strict = asked if within is None else [e for e in asked if e.at <= anchor.ended + within]
         if most is not None and len(strict) > most:
-            return broken(f"it did {times(len(strict))}", *strict)
+            return broken(f"it did so {times(len(strict))}", *strict)
         deadline = None if within is None else self.deadline(anchor.ended, within)
         counted = asked if deadline is None else [each for each in asked if each.at <= deadline]
         is_enough = least is None or len(counted) >= least
@@ -76,7 +76,7 @@ class RequestJudge(Judge):
             return OPEN if deadline is None else open_until(deadline)
         if is_enough:
             return held(*counted)
-        return broken(f"it did {times(len(counted))}", *counted)
+        return broken(f"it did so {times(len(counted))}", *counted)
 
     def _backed_off(self, expectation: model.BackedOff) -> Verdict:
         last: Observation | None = None

@@ -197,7 +197,7 @@ def _completion(event: Event, completed_by: CompletedBy) -> str:
 def _approvals(others: Sequence[tuple[ScopeId, Event]]) -> list[str]:
     said = [
         f"approval of {event.type} {event.id} for {', '.join(event.resources)}"
-        f" in scope {scope_id}, or its NotBefore, {_instant(event.not_before)}"
+        f" in scope {scope_id}, or that event's NotBefore, {_instant(event.not_before)}"
         for scope_id, event in others[:_MOST_NAMED]
         if event.not_before is not None
     ]
@@ -225,10 +225,9 @@ def _why(waiting: _Waiting) -> str:
     record, event = waiting.record, waiting.event
     match event.status:
         case EventStatus.SCHEDULED if not event.announced:
-            unread = "no VM reads this scope's document, so it needs no approval"
-            return f"{unread}, but {_obstacle(waiting)}"
+            return f"no VM is given notice of it, so it needs no approval{_obstacle(waiting)}"
         case EventStatus.SCHEDULED if event.approval is not None:
-            return f"approved by {_approver(event)}, but {_obstacle(waiting)}"
+            return f"approved by {_approver(event)}{_obstacle(waiting)}"
         case EventStatus.SCHEDULED:
             return "it has not been approved yet"
         case EventStatus.STARTED:
@@ -258,15 +257,15 @@ def _obstacle(waiting: _Waiting) -> str:
     if waiting.unready:
         number, all_ = len(waiting.unready), len(waiting.siblings) + 1
         return (
-            "a host's maintenance begins when every scope on the host is ready,"
+            ", but a host's maintenance begins when every scope on the host is ready,"
             f" and {number} of {all_} {'is' if number == 1 else 'are'} not"
         )
     if not waiting.batch:
-        return "it is about to start"
+        return ", and it is about to start"
     number = len(waiting.batch)
     are, terminates = ("is", "Terminate") if number == 1 else ("are", "Terminates")
     due = "due at the same time or earlier"
-    return f"{number} {terminates} of its scope, {due}, {are} not approved yet"
+    return f", but {number} {terminates} of its scope, {due}, {are} not approved yet"
 
 
 def _cause(event: Event) -> str:
@@ -280,7 +279,10 @@ def _cause(event: Event) -> str:
         case StartCause.HOST_FAILURE:
             return "its host failed"
         case StartCause.INACTIVE:
-            return "no VM reads this scope's document, so no VM could be given notice"
+            return (
+                "it gives no notice: no VM reads this scope's document, or the VM's model or the"
+                " request asks for none"
+            )
         case None:
             return "of a cause that was not recorded"
 

@@ -238,7 +238,7 @@ def _bad_name(name: str, path: KeyPath) -> Iterator[Mistake]:
         yield _mistake(
             path,
             f"{name!r} is not a name: expected up to 64 letters, digits, hyphens, dots and"
-            " underscores, the first a letter or digit",
+            " underscores, starting with a letter or digit",
         )
 
 

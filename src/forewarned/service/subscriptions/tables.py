@@ -46,7 +46,7 @@ class WebhookTable(TargetTable, frozen=True, kw_only=True, tag="webhook"):
     """Sends each message to an HTTP service, with a signature."""
 
     url: str
-    """Where messages are sent. Proxies and redirects are never followed."""
+    """Where messages are sent. No proxy is used, and redirects are not followed."""
     secrets: tuple[str, ...] = ()
     """What messages are signed with, each `whsec_` and base64. The first is the newest."""
     secret_file: Path | None = None

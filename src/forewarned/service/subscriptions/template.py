@@ -190,7 +190,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             return obj[argument]
         except (AttributeError, TypeError, LookupError):
             if isinstance(obj, str | list):
-                raise SecurityError(f"there is no {argument!r} in a text or a list") from None
+                raise SecurityError(f"there is no {argument!r} in a string or a list") from None
             return self.undefined(obj=obj, name=argument)
 
     @override

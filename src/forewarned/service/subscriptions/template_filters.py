@@ -180,7 +180,7 @@ def _int(value: object, default: int = 0, base: int = 10) -> int:
 
 def _refuse_long_number(value: object, name: str) -> None:
     if isinstance(value, str) and len(value) > _LONGEST_NUMBER:
-        raise LimitError(f"{name} takes a text of at most {_LONGEST_NUMBER} characters")
+        raise LimitError(f"{name} takes a string of at most {_LONGEST_NUMBER} characters")
 
 
 def _round(value: float, precision: int = 0, method: Any = "common") -> float:
@@ -233,7 +233,7 @@ def _unique(
 def _refuse_attribute(attribute: object, name: str) -> None:
     """It may have a thousand parts, each looked up for each value."""
     if attribute is not None:
-        raise LimitError(f"{name} takes no attribute: omit it, lists in a message hold only texts")
+        raise LimitError(f"{name} takes no attribute: omit it, as lists here contain only strings")
 
 
 def _in_lower_case(value: Any) -> Any:

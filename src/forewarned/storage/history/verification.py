@@ -214,7 +214,7 @@ class _Audit:
                     self._wanted.number,
                     None,
                     f"retention has removed number {self._wanted.number} of the chain, so the given"
-                    " head can't be compared: give one that is not older than the retention",
+                    " head can't be compared: give the head of a later verification",
                 )
             return
         told = (
@@ -317,7 +317,10 @@ class _Audit:
             message = f"row {entry.row} was edited"
             if entry.number == self._number:
                 # No later entry shows which of the two it was.
-                message += f", or its digest was: number {entry.number}, the last of the chain"
+                message = (
+                    f"row {entry.row} or its digest was edited: number {entry.number} is the last"
+                    " of the chain, so nothing shows which"
+                )
             self._find(Kind.EDITED, entry.number, entry.row, message)
 
     def _find(self, kind: Kind, number: int, row: int | None, message: str) -> None:

@@ -112,7 +112,7 @@ async def test_subscription(services: Services, asked: Asked[Nothing, Nothing]) 
 async def redeliver(
     services: Services, asked: Asked[requests.Redeliver, Nothing]
 ) -> wire.Redelivered:
-    """Retry now the messages that were given up or wait for their next attempt."""
+    """Retry undelivered messages, and those that wait for their next attempt, at once."""
     name, numbers = asked.path["name"], asked.body.numbers
     return wire.Redelivered(messages=await _of(services).redeliver(name, numbers, by=asked.by))
 
@@ -120,7 +120,7 @@ async def redeliver(
 async def list_deliveries(
     services: Services, asked: Asked[Nothing, requests.DeliveriesQuery]
 ) -> wire.DeliveryList:
-    """Messages that are on their way or were given up, the oldest first."""
+    """Pending and undelivered messages, the oldest first."""
     found = await _of(services).deliveries(asked.query.filter(asked.path["name"]))
     return wire.DeliveryList(deliveries=tuple(map(wire.shown_delivery, found)))
 
