@@ -23,6 +23,7 @@ from forewarned.service.subscriptions.subscriptions import Declared
 from tests.builders import DAY, HOUR, MINUTE, OPERATOR, SECOND, an_event
 from tests.publishing.stage import NODE, Stage, a_stage, until
 from tests.service.subscriptions.messages import a_message, a_subscription
+from tests.storage.publishing_calls import queued
 
 T = TypeVar("T")
 
@@ -187,6 +188,7 @@ async def test_what_waited_behind_a_dead_target_for_a_day_is_tried_once(stage: S
         for _ in range(3):
             await stage.happen()
         await stage.settled(failed=1)
+        await queued(stage.store)
         await stage.pass_time(DAY)
         for number in (2, 3, 4):
             await stage.settled(failed=number)

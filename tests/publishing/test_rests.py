@@ -13,6 +13,7 @@ from forewarned.service.subscriptions.outcomes import Delivered, Later, Outcome,
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, SECOND
 from tests.publishing.stage import Attempt, Stage, a_stage, until
 from tests.service.subscriptions.messages import a_subscription
+from tests.storage.publishing_calls import queued
 
 OPS, CHAT = a_subscription("ops"), a_subscription("chat")
 BUSY = Later(reason="503 Service Unavailable")
@@ -165,6 +166,7 @@ async def test_what_has_waited_for_a_dead_target_for_a_day_is_given_up_with_what
     for number in range(40):
         await stage.happen(f"scope{number}")
     await stage.happen("scope1")
+    await queued(stage.store)
     await stage.pass_time(DAY + SECOND)
     await stage.happen("scope1")
     await has_failed(stage, times=FAILURES_OF_DEAD - 1)
@@ -198,6 +200,7 @@ async def test_nothing_is_given_up_untried_if_its_target_may_have_been_well_with
     """The server may have been down, or may have delivered others."""
     for number in range(40):
         await stage.happen(f"scope{number}")
+    await queued(stage.store)
     await stage.pass_time(DAY + SECOND)
     await has_failed(stage, times=times, delivered=delivered)
     stage.targets.script = ops(lambda: BUSY)

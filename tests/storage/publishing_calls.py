@@ -22,6 +22,7 @@ from forewarned.service.subscriptions.model import (
 )
 from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.targets import Apprise
+from forewarned.storage.relational.publishing.outbox import content_of
 from tests.builders import (
     MINUTE,
     NOON,
@@ -56,10 +57,10 @@ async def put(store: Store, *subscriptions: object) -> None:
 
 
 async def take(store: Store, *, limit: int = 100) -> list[Message]:
-    """What `ops` is to be told of. At most so many are taken out of the outbox, if it is used."""
+    """What `ops` is to be told of. At most so many are taken out of the outbox."""
 
     def decision(tx: Transaction) -> list[Message]:
-        for message in tx.place(tx.take_outbox(limit=limit)):
+        for message in tx.place(tx.take_outbox(limit=limit).unaddressed):
             tx.queue(message, ["ops"])
         found = tx.deliveries(DeliveryFilter(subscription="ops"))
         for delivery in found:
@@ -87,6 +88,25 @@ async def claim(
 
     claimed, _ = await store.transact(decision)
     return claimed
+
+
+async def queued(store: Store) -> list[Delivery]:
+    """All deliveries, once the messages in the outbox that say who takes them are queued."""
+    await store.transact(methodcaller("take_outbox", limit=1_000))
+    return await listed(store)
+
+
+def leave(tx: Transaction, message: Message, takers: str | None) -> None:
+    """In the outbox or, if it is known who takes it, beside it."""
+    database = tx._writable  # type: ignore[attr-defined]
+    values = (message.scope_id, content_of(message))
+    database.write("INSERT INTO outbox (scope_id, content) VALUES (?, ?)", values)
+    if takers is None:
+        return
+    [[number]] = database.ask("SELECT max(number) FROM outbox")
+    database.write("DELETE FROM outbox WHERE number = ?", (number,))
+    database.write("INSERT INTO messages VALUES (?, ?, ?)", (number, *values))
+    database.write("INSERT INTO addressed VALUES (?, ?, ?)", (number, number, takers))
 
 
 async def listed(store: Store, state: DeliveryState | None = None) -> list[Delivery]:

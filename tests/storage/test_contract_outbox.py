@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 from operator import methodcaller
 from pathlib import PurePath
 from types import FrameType
@@ -31,7 +32,6 @@ from forewarned.service.ports import Store, Transaction
 from forewarned.service.subscriptions.model import (
     PublishedStatus,
 )
-from forewarned.storage.sqlite import fan_out
 from tests.builders import (
     NOON,
     OPERATOR,
@@ -44,8 +44,18 @@ from tests.builders import (
     a_scope,
     an_event,
 )
-from tests.service.subscriptions.messages import a_message
-from tests.storage.publishing_calls import EVENT, OPS, SCHEDULED, put, take
+from tests.service.subscriptions.messages import a_message, a_subscription
+from tests.storage.publishing_calls import (
+    EVENT,
+    OPS,
+    SCHEDULED,
+    count,
+    leave,
+    listed,
+    put,
+    queued,
+    take,
+)
 from tests.storage.store_calls import keep, save, save_in, settle_in
 
 _OF_PUBLISHING = frozenset({"outbox", "fan_out", "subscriptions", "publisher", "turn", "messenger"})
@@ -199,11 +209,9 @@ async def test_a_message_of_a_vm_that_goes_with_it_says_where_that_vm_was(store:
         assert message.location == "westeurope"
 
 
-@pytest.mark.parametrize("most", [0, 1_000])
 async def test_a_message_in_the_outbox_says_where_its_vm_was_if_that_is_removed(
-    store: Store, most: int, monkeypatch: pytest.MonkeyPatch
+    store: Store,
 ) -> None:
-    monkeypatch.setattr(fan_out, "MOST", most)
     scopes = [a_scope(EVENT), a_scope(an_event(B, resources=["vm2"]), id="scope2")]
     await put(store, OPS)
     await keep(store, *scopes)
@@ -231,11 +239,7 @@ async def test_a_message_in_the_outbox_says_where_its_vm_was_if_that_is_removed(
     assert [message.location for message in messages] == ["westeurope"] * 3
 
 
-@pytest.mark.parametrize("most", [0, 1_000])
-async def test_messages_of_a_scope_are_taken_in_the_order_of_its_commits(
-    store: Store, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fan_out, "MOST", most)  # with 0, SQLite's go by the outbox, too
+async def test_messages_of_a_scope_are_taken_in_the_order_of_its_commits(store: Store) -> None:
     scope = a_scope(EVENT)
     await put(store, OPS)
     await keep(store, scope)
@@ -248,8 +252,61 @@ async def test_messages_of_a_scope_are_taken_in_the_order_of_its_commits(
     first, then = await take(store, limit=3), await take(store)
 
     assert [message.at for message in (*first, *then)] == [NOON + n * SECOND for n in range(5)]
-    if most == 0:
-        assert len(first) == 3
+    assert len(first) == 3
+
+
+async def test_messages_that_say_who_takes_them_are_queued_between_the_others_in_order(
+    store: Store,
+) -> None:
+    """As after an upgrade, or where a store was copied that several nodes had."""
+    await put(store, OPS)
+    await keep(store, a_scope(EVENT))
+
+    def write(tx: Transaction) -> None:
+        for number, takers in enumerate([None, None, '["ops"]', '["ops"]', None, '["ops"]']):
+            leave(tx, a_message(event=EVENT)._replace(at=NOON + number * SECOND), takers)
+
+    await store.transact(write)
+    steps = [await take_step(store) for _ in range(4)]
+    found = await listed(store)
+
+    assert steps == [(2, True), (0, True), (1, True), (0, False)]
+    assert [each.message.at for each in found] == [NOON + n * SECOND for n in range(6)]
+    assert [each.due_at is None for each in found] == [False, *[True] * 5]
+
+
+async def take_step(store: Store) -> tuple[int, bool]:
+    """How many messages it is for the publisher to compare, and whether there are more."""
+
+    def decision(tx: Transaction) -> tuple[int, bool]:
+        taken = tx.take_outbox(limit=10)
+        for message in taken.unaddressed:
+            tx.queue(message, ["ops"])
+        return len(taken.unaddressed), taken.leaves_more
+
+    step, _ = await store.transact(decision)
+    return step
+
+
+async def test_a_message_is_not_for_another_subscription_of_the_same_name(store: Store) -> None:
+    await put(store, OPS, a_subscription("chat"))
+    await keep(store, a_scope(EVENT))
+    message = a_message(event=EVENT)
+    for takers in ('["ops"]', '["chat","ops"]', '["chat"]'):
+        await store.transact(partial(leave, message=message, takers=takers))
+
+    health = await store.read(lambda snapshot: snapshot.subscription_health(now=NOON))
+    assert [health[name].pending for name in ("chat", "ops")] == [2, 2]
+
+    await store.transact(methodcaller("remove_subscription", "ops"))
+    await put(store, OPS)
+
+    found = await queued(store)
+    assert [(each.subscription, each.message.number) for each in found] == [
+        ("chat", 2),
+        ("chat", 3),
+    ]
+    assert await count(store, "messages") == 2
 
 
 async def test_vms_of_a_set_are_published_with_the_set(store: Store) -> None:

@@ -57,6 +57,7 @@ from tests.builders import (
 )
 from tests.service.subscriptions.messages import a_message, a_subscription
 from tests.storage.conftest import OpenSqlite
+from tests.storage.publishing_calls import leave
 from tests.storage.store_calls import everything, settle_in
 
 FILLED: Mapping[int, Path] = {
@@ -254,6 +255,13 @@ def fill_rests(tx: Transaction) -> None:
     tx.note_health("ops", delivered=0, failed=0, error="", rest=rest)
 
 
+def fill_addressed(tx: Transaction) -> None:
+    message = a_message(PublishedStatus.COMPLETED, event=EVENT)
+    # Messages 1 to 3 came before it.
+    for takers in (None, None, None, '["ops"]'):
+        leave(tx, message, takers)
+
+
 FILLINGS: Mapping[int, Callable[[Transaction], None]] = {
     1: fill,
     2: fill_declarations,
@@ -261,6 +269,7 @@ FILLINGS: Mapping[int, Callable[[Transaction], None]] = {
     5: fill_drains,
     7: fill_publishing,
     8: fill_rests,
+    10: fill_addressed,
 }
 """By the first schema that has a place for it."""
 

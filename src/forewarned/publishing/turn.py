@@ -220,17 +220,17 @@ def _pause_if_gone(tx: Transaction, name: str, attempted: Collection[Attempted])
 def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool:
     """Returns whether the outbox is empty now."""
     limit = max(_MOST_QUEUED // max(len(subscriptions), 1), 1)
-    messages = tx.take_outbox(limit=limit)
+    taken = tx.take_outbox(limit=limit)
     wanted = [
         (message, names)
-        for message in messages
+        for message in taken.unaddressed
         if (names := _takers(message, subscriptions.values()))
     ]
     if wanted:
         placed = tx.place([message for message, _ in wanted])
         for message, (_, names) in zip(placed, wanted, strict=True):
             tx.queue(message, names)
-    return len(messages) < limit
+    return not taken.leaves_more
 
 
 def _forget(tx: Transaction, after: timedelta) -> Mapping[str, Forgotten]:

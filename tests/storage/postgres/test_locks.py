@@ -229,7 +229,7 @@ def test_a_message_is_taken_as_a_change_leaves_it_that_removes_its_vm(
     """The one says where the VM was. After it, nobody knows."""
 
     def take(tx: PostgresTransaction) -> list[str]:
-        return [message.resource_id for message in tx.place(tx.take_outbox(limit=10))]
+        return [message.resource_id for message in tx.place(tx.take_outbox(limit=10).unaddressed)]
 
     approved = a_message(event=an_event(resources=["vm1"]))._replace(scope_id=SCOPE1)
     do(database, lambda tx: tx.bind(a_binding()))

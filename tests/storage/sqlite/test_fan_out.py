@@ -1,12 +1,10 @@
-"""Messages of one writer, which knows all subscriptions: queued at once, and only if one wants them."""
+"""Messages of one writer, which knows all subscriptions: written only if one wants them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from operator import methodcaller
-
-import pytest
 
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventStatus, EventType
@@ -25,7 +23,7 @@ from forewarned.storage.sqlite.database import SqliteDatabase
 from tests.builders import NOON, a_binding, a_profile, a_resource, a_scope
 from tests.service.subscriptions.messages import a_subscription
 from tests.storage.conftest import OpenSqlite
-from tests.storage.publishing_calls import EVENT, SCHEDULED, count, listed, put, take
+from tests.storage.publishing_calls import EVENT, SCHEDULED, count, put, queued, take
 from tests.storage.relational.test_write_buffer import in_one_group
 from tests.storage.sqlite.connections import connection_of
 from tests.storage.sqlite.test_group_commit import fail_after
@@ -75,19 +73,22 @@ async def test_what_a_subscription_is_for_counts_from_when_it_is_changed(
         assert await published(store, SCHEDULED, APPROVED) == [PublishedStatus.APPROVED]
 
 
-async def test_i23_a_message_is_queued_by_the_commit_that_sends_it(sqlite: OpenSqlite) -> None:
+async def test_i23_a_message_says_who_takes_it_from_the_commit_on_that_sends_it(
+    sqlite: OpenSqlite,
+) -> None:
     async with sqlite() as store:
         await keep(store, a_scope(EVENT))
         await put(store, a_subscription("ops"), a_subscription("chat"))
 
         await approve(store)
+        await put(store, a_subscription("late"))
 
-        queued = await listed(store)
-        assert [(each.subscription, each.message.status) for each in queued] == [
+        found = await queued(store)
+        assert [(each.subscription, each.message.status) for each in found] == [
             ("chat", PublishedStatus.APPROVED),
             ("ops", PublishedStatus.APPROVED),
         ]
-        assert {each.due_at for each in queued} == {NOON}
+        assert {each.due_at for each in found} == {NOON}
         assert await count(store, "outbox") == 0
 
 
@@ -97,48 +98,26 @@ async def test_only_the_first_message_of_a_scope_is_due(sqlite: OpenSqlite) -> N
         await put(store, a_subscription("ops"))
 
         await approve(store, facts=[SCHEDULED, APPROVED])
+        before = await queued(store)
         await approve(store)
 
-        assert [each.due_at for each in await listed(store)] == [NOON, None, None]
-
-
-async def test_many_deliveries_go_by_the_outbox_and_so_do_all_until_they_are_taken_out(
-    sqlite: OpenSqlite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fan_out, "MOST", 3)
-    async with sqlite() as store:
-        await keep(store, a_scope(EVENT))
-        await put(store, a_subscription("ops"), a_subscription("chat"))
-
-        many = await approve(store, facts=[SCHEDULED, APPROVED])
-        few = await approve(store)
-        assert [many.is_for_publisher, few.is_for_publisher] == [True, True]
-        assert (await count(store, "outbox"), await count(store, "messages")) == (3, 0)
-
-        assert [each.status.value for each in await take(store)] == [
-            "Scheduled",
-            "Approved",
-            "Approved",
-        ]
-        await approve(store)
-        assert (await count(store, "outbox"), await count(store, "messages")) == (0, 1)
+        assert [each.due_at for each in before] == [NOON, None]
+        assert [each.due_at for each in await queued(store)] == [NOON, None, None]
 
 
 async def test_a_number_is_never_used_twice(sqlite: OpenSqlite) -> None:
     used: list[int] = []
-    for most in (100, 0, 100):
+    for _ in range(2):
         async with sqlite() as store:
             if not used:
                 await keep(store, a_scope(EVENT))
                 await put(store, a_subscription("ops"))
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(fan_out, "MOST", most)
-                await approve(store)
-                await approve(store)
+            await approve(store)
+            await approve(store)
             used += [message.number for message in await take(store)]
             assert await count(store, "messages") == 0
 
-    assert used == [1, 2, 3, 4, 5, 6]
+    assert used == [1, 2, 3, 4]
 
 
 async def test_a_subscription_that_is_removed_meanwhile_is_sent_nothing(
@@ -152,11 +131,11 @@ async def test_a_subscription_that_is_removed_meanwhile_is_sent_nothing(
             store, send_approved, methodcaller("remove_subscription", "chat"), send_approved
         )
 
-        assert {each.subscription for each in await listed(store)} == {"ops"}
+        assert {each.subscription for each in await queued(store)} == {"ops"}
         assert len(await take(store)) == 2
 
         await in_one_group(store, send_approved, methodcaller("remove_subscription", "ops"))
-        assert (await listed(store), await count(store, "messages")) == ([], 0)
+        assert (await queued(store), await count(store, "messages")) == ([], 0)
 
 
 async def test_what_a_subscription_is_for_counts_for_its_whole_group(sqlite: OpenSqlite) -> None:
@@ -169,7 +148,7 @@ async def test_what_a_subscription_is_for_counts_for_its_whole_group(sqlite: Ope
             store, send_approved, methodcaller("put_subscription", other), send_approved
         )
 
-        assert await listed(store) == []
+        assert await queued(store) == []
 
 
 async def test_a_function_that_fails_sends_nothing_and_its_group_does(sqlite: OpenSqlite) -> None:
@@ -179,33 +158,20 @@ async def test_a_function_that_fails_sends_nothing_and_its_group_does(sqlite: Op
 
         await in_one_group(store, fail_after(send_approved), send_approved)
 
-        assert len(await listed(store)) == 1
+        assert len(await queued(store)) == 1
 
 
-async def test_the_publisher_is_not_told_of_what_is_kept_for_later(sqlite: OpenSqlite) -> None:
-    async with sqlite() as store:
-        await keep(store, a_scope(EVENT))
-        await put(store, a_subscription("ops", state=SubscriptionState.PAUSED))
-
-        kept = await approve(store)
-        assert (kept.is_for_publisher, len(await listed(store))) == (False, 1)
-
-        await put(store, a_subscription("chat"))
-        told = await approve(store)
-        assert (told.is_for_publisher, len(await listed(store))) == (True, 3)
-
-
-async def test_the_publisher_is_told_of_what_is_in_the_outbox(
-    sqlite: OpenSqlite, monkeypatch: pytest.MonkeyPatch
+async def test_messages_of_a_paused_subscription_are_queued_as_all_others(
+    sqlite: OpenSqlite,
 ) -> None:
-    monkeypatch.setattr(fan_out, "MOST", 1)
     async with sqlite() as store:
         await keep(store, a_scope(EVENT))
         await put(store, a_subscription("ops", state=SubscriptionState.PAUSED))
 
-        many = await approve(store, facts=[SCHEDULED, APPROVED])
+        commit = await approve(store)
 
-        assert (many.is_for_publisher, await count(store, "outbox")) == (True, 2)
+        assert commit.is_for_publisher
+        assert len(await queued(store)) == 1
 
 
 async def test_a_message_says_where_its_vm_is_now(sqlite: OpenSqlite) -> None:
@@ -218,15 +184,13 @@ async def test_a_message_says_where_its_vm_is_now(sqlite: OpenSqlite) -> None:
             await approve(store)
             await approve(store)
 
-        places = [each.message.location for each in await listed(store)]
+        places = [each.message.location for each in await queued(store)]
         assert places == [*2 * ["westeurope"], *2 * ["northeurope"], *2 * [""]]
 
 
-@pytest.mark.parametrize("most", [0, 1_000])
 async def test_a_message_says_where_its_vm_was_if_that_is_removed_in_its_group(
-    sqlite: OpenSqlite, most: int, monkeypatch: pytest.MonkeyPatch
+    sqlite: OpenSqlite,
 ) -> None:
-    monkeypatch.setattr(fan_out, "MOST", most)
     async with sqlite() as store:
         await keep(store, a_scope(EVENT))
         await put(store, a_subscription("ops"))
@@ -249,7 +213,7 @@ async def test_a_place_that_was_never_committed_is_forgotten(sqlite: OpenSqlite)
         )
         await approve(store)
 
-        assert [each.message.location for each in await listed(store)] == 2 * ["westeurope"]
+        assert [each.message.location for each in await queued(store)] == 2 * ["westeurope"]
 
 
 async def test_places_are_looked_up_once_and_kept_up_to_a_limit(sqlite: OpenSqlite) -> None:
@@ -260,21 +224,50 @@ async def test_places_are_looked_up_once_and_kept_up_to_a_limit(sqlite: OpenSqli
         await store.read(partial(look_up_in_turns, vms=vms))
 
 
-@pytest.mark.parametrize("many", [1, 3, 4, 15, 16, 17, 39])
-async def test_messages_are_written_in_order_however_many_there_are(
-    sqlite: OpenSqlite, many: int
-) -> None:
+async def test_messages_are_queued_in_the_order_of_their_commit(sqlite: OpenSqlite) -> None:
     async with sqlite() as store:
         await keep(store, a_scope(EVENT))
         await put(store, a_subscription("ops"), a_subscription("chat"))
-        facts = [replace(APPROVED, at=NOON + timedelta(seconds=at)) for at in range(many)]
+        facts = [replace(APPROVED, at=NOON + timedelta(seconds=at)) for at in range(39)]
 
         await approve(store, facts=facts)
 
         for name in ("chat", "ops"):
-            queued = [each for each in await listed(store) if each.subscription == name]
-            assert [each.message.at for each in queued] == [fact.at for fact in facts]
-            assert [each.due_at for each in queued] == [NOON, *[None] * (many - 1)]
+            found = [each for each in await queued(store) if each.subscription == name]
+            assert [each.message.at for each in found] == [fact.at for fact in facts]
+            assert [each.due_at for each in found] == [NOON, *[None] * 38]
+
+
+async def test_messages_of_one_commit_may_be_for_different_subscriptions(
+    sqlite: OpenSqlite,
+) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, for_statuses("ops", PublishedStatus.APPROVED), a_subscription("chat"))
+
+        await approve(store, facts=[SCHEDULED, APPROVED, APPROVED, SCHEDULED])
+
+        found = [(each.subscription, each.message.number) for each in await queued(store)]
+        assert sorted(found) == [*[("chat", n) for n in (1, 2, 3, 4)], ("ops", 2), ("ops", 3)]
+
+
+async def test_no_more_messages_are_queued_at_a_time_than_are_asked_for(
+    sqlite: OpenSqlite,
+) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"))
+        await approve(store)
+        await approve(store, facts=[SCHEDULED, *[APPROVED] * 6])
+
+        steps = []
+        for _ in range(3):
+            taken, _ = await store.transact(methodcaller("take_outbox", limit=3))
+            steps.append((await count(store, "deliveries"), taken.leaves_more))
+
+        assert steps == [(3, True), (6, True), (8, False)]
+        assert [each.message.number for each in await queued(store)] == [*range(1, 9)]
+        assert await count(store, "addressed") == 0
 
 
 async def approve(store: Store, *, facts: Sequence[Transition] = (APPROVED,)) -> Commit:

@@ -33,7 +33,7 @@ from tests.storage.history.stored_history import (
 )
 from tests.storage.store_calls import everything, keep
 
-FILLED = Path(__file__).parent.parent / "filled" / "0009.sql"
+FILLED = Path(__file__).parent.parent / "filled" / "0010.sql"
 OFFSET = 5_000
 ADD_MESSAGE = "INSERT INTO outbox (scope_id, content) VALUES ('scope1', '{}') RETURNING number"
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -85,6 +85,14 @@ class Message(NamedTuple):
         content = f"{self.number} {self.status} {self.event.id} {self.at.isoformat()}"
         digest = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
         return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:]}"
+
+
+class TakenOut(NamedTuple):
+    """The next messages that were not queued yet, those of a scope in order."""
+
+    unaddressed: Sequence[Message] = ()
+    """They have yet to be compared with subscriptions. All others are queued now."""
+    leaves_more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from forewarned.service.subscriptions.model import (
     Message,
     Rest,
     Subscription,
+    TakenOut,
 )
 from forewarned.service.subscriptions.outcomes import Outcome
 
@@ -70,8 +71,11 @@ class PublishingTransaction(Protocol):
 
     # --- for the publisher -------------------------------------------------------------------
 
-    def take_outbox(self, *, limit: int) -> list[Message]:
-        """Messages that no subscription has been compared with yet, those of a scope in order."""
+    def take_outbox(self, *, limit: int) -> TakenOut:
+        """The next messages, at most so many.
+
+        Those that say which subscriptions they are for are queued by this.
+        """
 
     def place(self, messages: Sequence[Message]) -> list[Message]:
         """With where they come from in Azure's terms, if their VMs are still there."""

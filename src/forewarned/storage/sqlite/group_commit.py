@@ -110,12 +110,11 @@ class GroupCommitter:
             self._places.forget()
         messages = [each for transaction in transactions for each in transaction.messages]
         has_published = bool(messages) and fan_out.write(
-            connection,
+            database,
             messages,
             self._subscriptions,
             places=self._places,
             left={vm: place for each in transactions for vm, place in each.left.items()},
-            now=self._wall_clock(),
         )
         next_wake = snapshot.next_wake()
         last = snapshot.last_change()
@@ -158,9 +157,7 @@ class GroupCommitter:
             if not connection.in_transaction:
                 raise
             buffer.undo()
-            transaction.history_rows = 0
-            transaction.messages.clear()
-            transaction.left.clear()
+            transaction.undo()
             call.fail(as_told(error))
         else:
             self._cache.written(transaction.written)

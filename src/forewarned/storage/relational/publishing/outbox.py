@@ -24,10 +24,11 @@ from forewarned.service.subscriptions.model import (
     STATUS_OF,
     Message,
     PublishedStatus,
+    TakenOut,
 )
 from forewarned.storage.diff import fold
 from forewarned.storage.relational.database import Database, WritableDatabase
-from forewarned.storage.rows import FoundRow
+from forewarned.storage.rows import FoundRow, to_json
 
 QUEUE_MESSAGE: Final = "INSERT INTO messages (number, scope_id, content) VALUES (?, ?, ?)"
 QUEUE_DELIVERY: Final = """
@@ -38,6 +39,21 @@ QUEUE_DELIVERY: Final = """
                                 AND state = 'pending')
                  THEN NULL ELSE :now END)
 """
+
+_QUEUE_ADDRESSED: Final = """
+    INSERT INTO deliveries (number, subscription, scope_id, queued_at, due_at)
+    SELECT number, taker.value, scope_id, :now,
+           CASE WHEN row_number() OVER (PARTITION BY taker.value, scope_id ORDER BY number) > 1
+                  OR EXISTS (SELECT 1 FROM deliveries
+                             WHERE subscription = taker.value
+                               AND deliveries.scope_id = messages.scope_id AND state = 'pending')
+                THEN NULL ELSE :now END
+    FROM addressed CROSS JOIN {takers}
+    JOIN messages ON number BETWEEN first_number AND last_number AND number <= :until
+    WHERE first_number <= :until
+"""
+_LAST: Final = 2**63 - 1
+"""Number of a message that never comes."""
 
 _NO_PUBLISHING: Final = Publishing()
 _LEAVE_NO_VM: Final = frozenset({EventType.TERMINATE, EventType.PREEMPT})
@@ -79,6 +95,7 @@ class _Content(msgspec.Struct, frozen=True, omit_defaults=True):
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Content).decode
+_decode_takers: Final = msgspec.json.Decoder(list[str]).decode
 _decode_setting: Final = msgspec.json.Decoder(_Setting).decode
 
 
@@ -143,6 +160,74 @@ def place_waiting(
             database.write(
                 "UPDATE outbox SET content = ? WHERE number = ?",
                 (content_of(now_placed), message.number),
+            )
+
+
+def take(database: WritableDatabase, *, limit: int, now: int, for_update: str) -> TakenOut:
+    [[unaddressed, addressed]] = database.ask(
+        "SELECT (SELECT min(number) FROM outbox), (SELECT min(first_number) FROM addressed)"
+    )
+    # Those of one kind up to the next of the other, so that none overtakes one of its scope.
+    if unaddressed is not None and (addressed is None or unaddressed < addressed):
+        before = _LAST if addressed is None else addressed
+        return _take_unaddressed(database, limit=limit, before=before, for_update=for_update)
+    if addressed is not None:
+        before = _LAST if unaddressed is None else unaddressed
+        return _queue_addressed(database, limit=limit, before=before, now=now)
+    return TakenOut()
+
+
+def _take_unaddressed(
+    database: WritableDatabase, *, limit: int, before: int, for_update: str
+) -> TakenOut:
+    # As a change leaves them that removes their VMs, and writes into them where these were.
+    found = database.ask(
+        f"""SELECT number, scope_id, content FROM outbox WHERE number < ?
+            ORDER BY number LIMIT ? {for_update}""",
+        (before, limit),
+    )
+    numbers = database.dialect.several([int(row["number"]) for row in found])
+    database.write(f"DELETE FROM outbox WHERE {database.dialect.among('number', '?')}", (numbers,))
+    return TakenOut(
+        unaddressed=[to_message(row) for row in found],
+        leaves_more=len(found) == limit or before < _LAST,
+    )
+
+
+def _queue_addressed(database: WritableDatabase, *, limit: int, before: int, now: int) -> TakenOut:
+    found = database.ask(
+        """SELECT first_number, last_number FROM addressed WHERE first_number < ?
+           ORDER BY first_number LIMIT ?""",
+        (before, limit),
+    )
+    left, until = limit, 0
+    for first, last in found:
+        until = min(last, first + left - 1)
+        left -= until - first + 1
+        if not left:
+            break
+    takers = database.dialect.each_of("takers", "taker")
+    database.write(_QUEUE_ADDRESSED.format(takers=takers), {"until": until, "now": now})
+    database.write("DELETE FROM addressed WHERE last_number <= ?", (until,))
+    database.write(
+        "UPDATE addressed SET first_number = ? WHERE first_number <= ?", (until + 1, until)
+    )
+    return TakenOut(leaves_more=not left or before < _LAST)
+
+
+def remove_taker(database: WritableDatabase, name: str) -> None:
+    """Of messages that are not queued yet."""
+    for first, last, takers in database.ask(
+        "SELECT first_number, last_number, takers FROM addressed"
+    ):
+        others = [each for each in _decode_takers(takers) if each != name]
+        if not others:
+            database.write("DELETE FROM addressed WHERE first_number = ?", (first,))
+            database.write("DELETE FROM messages WHERE number BETWEEN ? AND ?", (first, last))
+        elif to_json(others) != takers:
+            database.write(
+                "UPDATE addressed SET takers = ? WHERE first_number = ?",
+                (to_json(others), first),
             )
 
 

@@ -19,6 +19,7 @@ from forewarned.service.subscriptions.model import (
     Message,
     Rest,
     Subscription,
+    TakenOut,
 )
 from forewarned.storage.relational.database import BufferedDatabase, Parameter
 from forewarned.storage.relational.publishing import outbox
@@ -72,11 +73,18 @@ class Subscriptions(Queries):
                FROM deliveries GROUP BY subscription, state"""
         )
         counts = {(row["subscription"], row["state"]): row for row in counted}
+        waiting = self._all(
+            f"""SELECT taker.value AS subscription, sum(last_number - first_number + 1) AS number
+                FROM addressed CROSS JOIN {self._dialect.each_of("takers", "taker")}
+                GROUP BY taker.value"""
+        )
+        not_queued = {row["subscription"]: int(row["number"]) for row in waiting}
         return {
             row["name"]: to_health(
                 row,
                 pending=counts.get((row["name"], str(DeliveryState.PENDING))),
                 undelivered=counts.get((row["name"], str(DeliveryState.UNDELIVERED))),
+                not_queued=not_queued.get(row["name"], 0),
                 now=now,
             )
             for row in self._all("SELECT * FROM subscriptions ORDER BY name")
@@ -120,6 +128,8 @@ class PublishingWrites(Subscriptions):
         self._tell_publisher()
 
     def remove_subscription(self, name: str) -> None:
+        # What is for it must not wait for another one of its name.
+        outbox.remove_taker(self._writable, name)
         found = self._all("SELECT number FROM deliveries WHERE subscription = ?", name)
         self._writable.write("DELETE FROM deliveries WHERE subscription = ?", (name,))
         self._forget_messages([row["number"] for row in found])
@@ -179,20 +189,10 @@ class PublishingWrites(Subscriptions):
 
     # --- for the publisher -----------------------------------------------------------------------
 
-    def take_outbox(self, *, limit: int) -> list[Message]:
-        # As a change leaves them that removes their VMs, and writes into them where these were.
-        found = self._all(
-            f"""SELECT number, scope_id, content FROM outbox ORDER BY number LIMIT ?
-                {self._for_update}""",
-            limit,
+    def take_outbox(self, *, limit: int) -> TakenOut:
+        return outbox.take(
+            self._writable, limit=limit, now=micros(self.real_now), for_update=self._for_update
         )
-        if not found:
-            return []
-        self._writable.write(
-            f"DELETE FROM outbox WHERE {self._dialect.among('number', '?')}",
-            (self._dialect.several([int(row["number"]) for row in found]),),
-        )
-        return [outbox.to_message(row) for row in found]
 
     def place(self, messages: Sequence[Message]) -> list[Message]:
         names = outbox.unplaced(messages)
