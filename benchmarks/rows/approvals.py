@@ -44,7 +44,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
     )
     yield measured(
         "P5",
-        f"approval, against {peer.name} with a commit a request",
+        f"approval, against {peer.name} with one commit per request",
         ratios(costs[peer.name], costs[ours.name]),
         unit="×",
         note=f"{peer.name} {Spread.of(costs[peer.name]).median:.0f} µs,"

@@ -47,7 +47,7 @@ def _dearest_page(bench: Bench, server: Product, fleet: BusyFleet, vms: str) -> 
     named = ", ".join(f"{path} {spent[path].median:.0f} ms" for path in dearest[:_NAMED])
     return measured(
         "P11",
-        f"processor of the dearest page of the console, {vms}",
+        f"processor time of the console's most expensive page, {vms}",
         spent[dearest[0]],
         unit="ms",
         goal=at_most(300),
@@ -64,7 +64,7 @@ def _live_change(bench: Bench, server: Product, fleet: BusyFleet, vms: str) -> L
         ]
     return measured(
         "P12",
-        f"processor of a change that {_WINDOWS} open windows show, {vms}",
+        f"processor time of a change that {_WINDOWS} open windows show, {vms}",
         Spread.of(costs[1:]),
         unit="ms",
         goal=at_most(20),

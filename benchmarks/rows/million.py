@@ -52,7 +52,7 @@ def _size(bench: Bench, fleet: str, vms: int, *, note: str, took: float) -> Iter
             sizes.append((usage.memory(server.pids) - floor) / vms)
     what = many(vms, "VMs")
     yield measured(
-        "P6", f"memory a VM, {what}", Spread.of(sizes), unit="B", goal=at_most(400), note=note
+        "P6", f"memory per VM, {what}", Spread.of(sizes), unit="B", goal=at_most(400), note=note
     )
     yield measured(
         "P6",

@@ -104,7 +104,7 @@ driver = "remote"
 """,
     ) == [
         f'forewarned.toml:2: actuators.one.driver: expected {kinds}, got "webhok"; did you mean webhook?',
-        f"forewarned.toml:3: actuators.two: the field driver is missing: expected {kinds}",
+        f"forewarned.toml:3: actuators.two: the field 'driver' is missing: expected {kinds}",
         "forewarned.toml:7: actuators.three.limits.total: expected a whole number >= 1, got 0",
         "forewarned.toml:8: actuators.three.reboot: the program must be an absolute path, not 'vm-reboot'",
         'forewarned.toml:13: actuators.four.on_doubt: expected repeat or stop, got "maybe"',
@@ -150,7 +150,7 @@ def test_mistakes_in_sources_say_what_to_do(tmp_path: Path) -> None:
         "sources[2].actuator: there is no [actuators.script] in this file; did you mean scripts?",
         "sources[3].actuator: this actuator's driver can't list VMs: declare them in a fleet file",
         "sources[4].actuator: this actuator runs on another machine: put [[sources]] in its file on that machine",
-        "sources[5]: the field every must be at least 5s",
+        "sources[5]: the field 'every' must be at least 5s",
     ]
     assert mistakes(tmp_path, "sources = 3")
 

@@ -63,7 +63,8 @@ def test_events_nobody_was_told_of_come_with_the_way_to_be_told() -> None:
 
     assert printed(pages.notice_page(unseen, EMULATOR)) == [
         "",
-        "No VM reads the document of vm/web, vm/db: carried out without notice.",
+        "No VM reads the document of vm/web, vm/db, so the work was carried out without",
+        "notice.",
         "The first read of a document switches notice on:",
         "  curl -H Metadata:true 'http://127.0.0.1:8169/vm/web/metadata/scheduledevents?api-version=2020-07-01'",
         "  curl -H Metadata:true 'http://127.0.0.1:8169/vm/db/metadata/scheduledevents?api-version=2020-07-01'",
@@ -74,7 +75,7 @@ def test_in_service_mode_only_the_vm_itself_can_read_its_document() -> None:
     lines = printed(pages.notice_page([an_event(announced=False)], SERVICE))
 
     assert lines[1:] == [
-        "No VM reads the document of vm/web: started without notice.",
+        "No VM reads the document of vm/web, so the work was started without notice.",
         "The first read of a document, by one of its VMs, switches notice on:",
         "  curl -H Metadata:true 'http://169.254.169.254:80/metadata/scheduledevents?api-version=2020-07-01'",
     ]
@@ -248,7 +249,7 @@ def test_the_fleet_is_grouped_by_scope() -> None:
         "web 127.8.0.1 host-01 0  0       running Regular",
         "",
         "avset/db  virtual machine, inactive: no VM reads its document, incarnation 4, 1",
-        "open event, under Freeze maintenance, update domain 1, 2 to come",
+        "open event, under Freeze maintenance, update domains still to come: 1, 2",
         "VM   Address   Host    UD FD Zone State   Priority",
         "db-0 127.8.0.1 host-01 0  0       running Regular",
         "",

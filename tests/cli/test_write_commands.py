@@ -54,7 +54,10 @@ def test_several_vms_get_an_event_in_each_scope_and_all_are_shown(served: Served
 def test_where_nobody_reads_the_command_says_so_and_how_to_change_it(served: Served) -> None:
     result = served.run("schedule", "reboot", "--vm", "web")
 
-    assert "No VM reads the document of vm/web: carried out without notice." in result.stdout
+    assert (
+        "No VM reads the document of vm/web, so the work was carried out without notice."
+        in result.stdout
+    )
     assert "curl -H Metadata:true 'http://127.0.0.1:8169/vm/web/metadata/" in result.stdout
 
 

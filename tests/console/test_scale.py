@@ -106,7 +106,7 @@ async def test_more_events_than_are_drawn_are_counted_and_said_to_be_more(
     page = await busy.see("/")
 
     assert "Open 1200" in text_of(page)
-    assert "The 1000 most urgent are drawn" in text_of(page)
+    assert "The timeline shows only the 1000 most urgent" in text_of(page)
     assert "1000 events in 200 lanes" in page
 
 

@@ -64,7 +64,7 @@ BOTH = EVENT.resources
                 reason="as it was",
             ),
             "restored",
-            "away for 18.5 s; as it was",
+            "interrupted for 18.5 s; as it was",
             (VM2,),
         ),
         (
@@ -136,11 +136,11 @@ def test_actions_are_words_for_what_happens_and_not_for_kinds_of_it() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0.0, "away for 0.0 s"),
-        (0.004, "away for 0.00 s"),
-        (0.25, "away for 0.25 s"),
-        (1.0, "away for 1.0 s"),
-        (61.26, "away for 61.3 s"),
+        (0.0, "interrupted for 0.0 s"),
+        (0.004, "interrupted for 0.00 s"),
+        (0.25, "interrupted for 0.25 s"),
+        (1.0, "interrupted for 1.0 s"),
+        (61.26, "interrupted for 61.3 s"),
     ],
 )
 def test_how_long_a_vm_was_away_is_told_more_finely_below_a_second(

@@ -38,9 +38,9 @@ def test_a_scenario_needs_a_name_a_title_and_an_expectation() -> None:
     [step] = scenario.steps
     assert step.fault.kind is FaultKind.STATUS  # type: ignore[union-attr]  # see the file
     assert mistakes("") == [
-        "it.toml:1: the field name is missing",
-        "it.toml:1: the field title is missing",
-        "it.toml:1: the field expect is missing",
+        "it.toml:1: the field 'name' is missing",
+        "it.toml:1: the field 'title' is missing",
+        "it.toml:1: the field 'expect' is missing",
     ]
 
 
@@ -113,7 +113,7 @@ at_least = "2020"
     )
 
     assert [each.removeprefix("it.toml:") for each in found] == [
-        "1: the field title is missing",
+        "1: the field 'title' is missing",
         "2: tittle: there is no such field; did you mean title?",
         "3: vm: no VM is named 'webb'; did you mean web?",
         "8: fleet[1]: a VM is in a scale set or in an availability set, not in both",

@@ -131,7 +131,9 @@ async def test_an_approval_before_its_probe_holds_is_found_and_one_after_it_pass
     early = await playing(text, small_handler())
     careful = await playing(text, small_handler(before=(tmp_path / "drained").touch))
 
-    assert [each.why for each in early.broken] == ["it approved before the file drained exists"]
+    assert [each.why for each in early.broken] == [
+        "when it approved, this was not true: the file 'drained' exists"
+    ]
     assert why(careful) == []
 
 

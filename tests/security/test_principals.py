@@ -94,7 +94,7 @@ token_sha256 = "{"c" * 64}"
     assert caught.value.mistakes == (
         "p.toml:3: principals[0].name: expected up to 64 letters, digits and . _ @ -, beginning with a letter or digit",
         'p.toml:4: principals[0].role: expected reader, approver, maintainer, admin or actuator, got "king"',
-        "p.toml:7: principals[1]: the field name is missing",
+        "p.toml:7: principals[1]: the field 'name' is missing",
         "p.toml:9: principals[1].token_sha256: expected 64 hexadecimal digits in lower case",
         "p.toml:10: principals[1].colour: there is no such field",
         "p.toml:12: principals[2]: a principal has either token_sha256, or client_id and secret_sha256",

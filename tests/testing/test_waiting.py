@@ -54,7 +54,7 @@ def test_a_wait_in_vain_says_how_things_stand(scheduled_events: ScheduledEventsS
     said = str(failure.value)
     assert f"<Event Reboot Scheduled of web_0: {event.id}> has not been approved" in said
     assert f"the clock is at {scheduled_events.now:%Y-%m-%d %H:%M:%S}" in said
-    assert "1 × web_0: events with 200" in said
+    assert "1 × web_0: events answered 200" in said
     assert "1 × web_0: refused with 400 (Bad request: . Required metadata header" in said
 
 

@@ -101,7 +101,7 @@ def _import(made: Lab, fleet: Path) -> None:
 def _introduction(made: Lab, guests: list[Guest], folder: Path, address: str) -> str:
     program = os.path.relpath(Path(sys.prefix) / "bin" / "forewarned")
     serials = "\n".join(
-        f"{each.plan.name:<9} {each.plan.address}, says what it sees in {each.serial.file}"
+        f"{each.plan.name:<9} {each.plan.address}, writes what it sees to {each.serial.file}"
         for each in guests
     )
     return f"""{serials}

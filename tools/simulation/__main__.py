@@ -128,7 +128,7 @@ def _print_summary(found: Sequence[Outcome], seconds: float) -> None:
     print(
         f"{told['seeds']} seeds, {told['vm_days']} VM-days, {told['events']} events,"
         f" {told['commits']} commits, {told['polls']} polls: {len(broken)} violations"
-        f" ({told['seconds']} s, {told['processor_seconds']} s of processor)"
+        f" ({told['seconds']} s, {told['processor_seconds']} s of processor time)"
     )
     if broken:
         print(f"broken by seeds {' '.join(map(str, sorted(broken)[:20]))}")

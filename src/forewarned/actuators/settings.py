@@ -117,7 +117,7 @@ def _tables(declared: object, reader: TableReader) -> Iterator[tuple[str, Actuat
         elif not isinstance(raw, Mapping):
             reader.refuse(path, f"expected a table, got {shown(raw)}")
         elif "driver" not in raw:
-            reader.refuse(path, f"the field driver is missing: expected {any_of([*KINDS])}")
+            reader.refuse(path, f"the field 'driver' is missing: expected {any_of([*KINDS])}")
         elif not isinstance(kind := raw["driver"], str) or kind not in KINDS:
             near = did_you_mean(str(kind), KINDS)
             why = f"expected {any_of([*KINDS])}, got {shown(kind)}{near}"

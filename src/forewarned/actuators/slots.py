@@ -18,11 +18,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     """How many VMs an actuator acts on at once."""
 
     per_host: Annotated[int, Meta(ge=1)] = 2
-    """How many VMs at once on one host."""
+    """How many VMs on one host it acts on at once."""
     per_target: Annotated[int, Meta(ge=1)] = 2
-    """How many VMs being moved to one host at once."""
+    """How many VMs it moves to one host at once."""
     total: Annotated[int, Meta(ge=1, le=1000)] = 8
-    """How many VMs at once in all."""
+    """How many VMs it acts on at once in all."""
 
 
 class Slots:

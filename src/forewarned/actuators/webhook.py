@@ -62,7 +62,9 @@ class WebhookTable(ActuatorTable, frozen=True, kw_only=True):
     secret_file: Path
     """A file with the secret that requests are signed with."""
     ca_file: Path | None = None
-    """The authority that signed the service's certificate, if the system does not trust it."""
+    """A file with the certificate of the authority that signed the service's, if the system does
+    not trust it.
+    """
     types: tuple[EventType, ...] = tuple(EventType)
     """The types of events it is asked to carry out."""
     timeout: timedelta = timedelta(hours=1)

@@ -162,8 +162,8 @@ class EventWorker:
         other = self._held_back_by(turn)
         if other is not None:
             await self._wait(
-                f"event {other} to end: that event still needs what undoing {turn.step!r} would"
-                " revert"
+                f"event {other} to end: undoing {turn.step!r} would revert something that it still"
+                " needs"
             )
             return
         # Every worker in the same order, so that no two wait for each other.

@@ -45,7 +45,10 @@ def notice_page(events: Iterable[wire.Event], health: wire.Health) -> Iterator[R
     yield ""
     is_emulator = health.mode == "emulator"
     done = "carried out" if is_emulator else "started"
-    yield Text(f"No VM reads the document of {listing(unseen)}: {done} without notice.", "yellow")
+    yield Text(
+        f"No VM reads the document of {listing(unseen)}, so the work was {done} without notice.",
+        "yellow",
+    )
     if is_emulator:
         yield "The first read of a document switches notice on:"
     else:
@@ -214,7 +217,7 @@ def _maintenance(scope: wire.Scope) -> str:
     if scope.maintenance is None or not scope.maintenance.remaining_update_domains:
         return "under maintenance"
     left = ", ".join(map(str, scope.maintenance.remaining_update_domains))
-    return f"under {scope.maintenance.type} maintenance, update domain {left} to come"
+    return f"under {scope.maintenance.type} maintenance, update domains still to come: {left}"
 
 
 def applied_page(applied: wire.FleetApplied) -> Iterator[RenderableType]:

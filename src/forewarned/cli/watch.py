@@ -83,7 +83,7 @@ class Watched:
     wanted: Wanted
     events: dict[str, wire.Event] = field(default_factory=dict)
     recent: deque[wire.Change] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    farewell: str = "it ended the stream of changes"
+    farewell: str = "it gave no reason"
 
     def take(self, message: Message) -> bool:
         """Whether it is of interest here. Raises RefusedError once the token is no longer valid."""

@@ -44,7 +44,7 @@ class UnsupportedVersionError(RefusedError):
     ) -> None:
         super().__init__(status, message, url=url)
         self.newest = newest
-        self.add_note(f"api-versions it names: {', '.join(newest)}")
+        self.add_note(f"api-versions that the service offers: {', '.join(newest)}")
 
 
 class ProtocolError(ScheduledEventsError):

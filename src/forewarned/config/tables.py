@@ -64,7 +64,7 @@ class TableReader:
             if key in raw:
                 values[each.name] = self._value(raw[key], each.type, (*path, key))
             elif each.required:
-                self.refuse(path, f"the field {key} is missing")
+                self.refuse(path, f"the field '{key}' is missing")
         if len(self.mistakes) > before:
             return None
         try:

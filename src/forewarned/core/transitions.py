@@ -187,7 +187,9 @@ def resources(fact: Transition) -> tuple[ResourceName, ...]:
 def _how(fact: Restored) -> str:
     seconds = 0 if fact.away is None else fact.away.total_seconds()
     # A live migration stands still for a fraction of a second.
-    away = "" if fact.away is None else f"away for {seconds:.{2 if 0 < seconds < 1 else 1}f} s"
+    away = (
+        "" if fact.away is None else f"interrupted for {seconds:.{2 if 0 < seconds < 1 else 1}f} s"
+    )
     return "; ".join(filter(None, (away, fact.reason)))
 
 

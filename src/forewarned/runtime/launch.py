@@ -84,7 +84,9 @@ def _welcome(addresses: Addresses, settings: Settings) -> str:
         sign_in = f"Sign in:    with a token from `{create}`\n"
     reached = ""
     if settings.is_on_network:
-        reached = "Open to the network: everyone who reaches it can act as any VM.\n"
+        reached = (
+            "Open to the network: everyone who reaches the metadata address can act as any VM.\n"
+        )
     return f"""\
 Forewarned {__version__}: {settings.mode}, clock {settings.clock}, {_source(settings)}
 

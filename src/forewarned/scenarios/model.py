@@ -112,7 +112,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         if self.file is not None:
-            return f"the file {self.file} exists"
+            return f"the file '{self.file}' exists"
         return f"the command {' '.join(self.command or ())} succeeds"
 
 
@@ -171,7 +171,7 @@ class ApprovedAfterProbe(Expectation, frozen=True, kw_only=True, tag="approved_a
     @property
     def words(self) -> str:
         probe = self.probe.words
-        return f"the handler approves {self.event} only once {probe}"
+        return f"the handler approves {self.event} only when {probe}"
 
 
 class Asked(Expectation, frozen=True, kw_only=True, tag="asked"):
@@ -320,7 +320,7 @@ class ProbeFails(Expectation, frozen=True, kw_only=True, tag="no_probe"):
 
     @property
     def words(self) -> str:
-        return f"never: {self.probe.words}"
+        return f"this is never true: {self.probe.words}"
 
 
 ApprovalExpectation = Approved | NotApproved | ApprovedOnce | ApprovedAfterProbe

@@ -100,7 +100,7 @@ class OldSqliteError(CannotOpenError):
 class CannotConnectError(CannotOpenError):
     """The database can't be connected to, for another reason than those below."""
 
-    advice: ClassVar[str] = "correct the setting store, or see PostgreSQL's log"
+    advice: ClassVar[str] = "correct the setting `store`, or see PostgreSQL's log"
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"can't connect to {where} ({reason}): {self.advice}")
@@ -108,27 +108,27 @@ class CannotConnectError(CannotOpenError):
 
 
 class UnreachableDatabaseError(CannotConnectError):
-    advice = "start PostgreSQL, or correct the host and port in the setting store"
+    advice = "start PostgreSQL, or correct the host and port in the setting `store`"
 
 
 class SignInRefusedError(CannotConnectError):
     advice = (
-        "correct the user name and password in the setting store, the password file, or"
+        "correct the user name and password in the setting `store`, in the password file, or in"
         " PostgreSQL's pg_hba.conf"
     )
 
 
 class NoSuchDatabaseError(CannotConnectError):
-    advice = "create it with `createdb`, or correct its name in the setting store"
+    advice = "create it with `createdb`, or correct its name in the setting `store`"
 
 
 class ReadOnlyDatabaseError(CannotConnectError):
-    advice = "list every host in the setting store, the primary too, separated by commas"
+    advice = "list every host in the setting `store`, the primary too, separated by commas"
 
 
 class UntrustedCertificateError(CannotConnectError):
     advice = (
-        "in the setting store, add sslrootcert=FILE, where FILE has the certificate of the"
+        "in the setting `store`, add sslrootcert=FILE, where FILE has the certificate of the"
         " authority that issued PostgreSQL's; if FILE is right, check whether PostgreSQL's"
         " certificate has expired"
     )
@@ -136,15 +136,15 @@ class UntrustedCertificateError(CannotConnectError):
 
 class OtherNameError(CannotConnectError):
     advice = (
-        "in the setting store, use a host name that is in its certificate, or give PostgreSQL a"
-        " certificate for this one"
+        "in the setting `store`, use a host name that is in PostgreSQL's certificate, or give"
+        " PostgreSQL a certificate for this one"
     )
 
 
 class NoTlsError(CannotConnectError):
     advice = (
         "set ssl, ssl_cert_file and ssl_key_file in postgresql.conf, or change sslmode in the"
-        " setting store"
+        " setting `store`"
     )
 
 

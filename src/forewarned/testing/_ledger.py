@@ -102,4 +102,4 @@ class Ledger:
 def _answer(request: Request) -> str:
     if request.refusal:
         return f"with {request.status} ({request.refusal})"
-    return "no response yet" if request.status is None else f"with {request.status}"
+    return "no response yet" if request.status is None else f"answered {request.status}"

@@ -173,19 +173,19 @@ def test_a_rule_names_hooks_that_there_are_and_each_once() -> None:
 def test_a_hook_that_is_wrong_is_not_also_said_to_be_missing() -> None:
     found = problems(f'[hooks.drain]\nkind = "command"\n{RULE}prepare = ["drain"]\n')
 
-    assert found == ["1: hooks.drain: the field argv is missing"]
+    assert found == ["1: hooks.drain: the field 'argv' is missing"]
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("", "1: there are no rules, so the agent would never do anything: add [[rules]]"),
-        ("rules = 3", "1: rules: expected tables, each below [[rules]]"),
+        ("rules = 3", "1: rules: expected tables like [[rules]]"),
         (f"hooks = 3\n{RULE}", "1: hooks: expected tables like [hooks.drain]"),
         (f"agent = 3\n{RULE}", "1: agent: expected a table, got 3"),
         (f"[hooks]\ndrain = 3\n{RULE}", "2: hooks.drain: expected a table, got 3"),
         (f'[hooks."a b"]\n{RULE}', "1: hooks.a b: a hook's name has up to 64 letters,"),
-        (f"[hooks.a]\n{RULE}", "1: hooks.a: the field kind is missing: expected command"),
+        (f"[hooks.a]\n{RULE}", "1: hooks.a: the field 'kind' is missing: expected command"),
         (f"[hooks.a]\nkind = []\n{RULE}", "2: hooks.a.kind: expected command"),
         (f'[hooks.a]\nkind = "command"\nargv = []\n{RULE}', "3: hooks.a.argv: expected a longer"),
         (
@@ -210,7 +210,7 @@ def test_a_hook_that_is_wrong_is_not_also_said_to_be_missing() -> None:
         ),
         (f'{RULE}[[rules]]\nname = "b"', "3: rules[1]: no event reaches this rule: rule"),
         (f'{RULE}type = ["Freeze"]\n{RULE}', "5: rules[1].name: another rule is named"),
-        ("[[rules]]", "1: rules[0]: the field name is missing"),
+        ("[[rules]]", "1: rules[0]: the field 'name' is missing"),
         ('[[rules]]\nname = ""', "2: rules[0].name: expected text of length >= 1"),
         (f'{RULE}leader = "all-ready"', '3: rules[0].leader: needs "readiness" in [agent]'),
         (f'{RULE}min_duration = "2m"\nmax_duration = "1m"', "1: rules[0]: min_duration is longer"),

@@ -124,7 +124,7 @@ def test_a_silent_handler_is_not_examined_further_and_told_what_to_check(
     assert told.stdout.count("  risk      ") == 1
     assert "sent no request in any scenario. Check" in told.stdout
     assert "; 31 were not played." in told.stdout
-    assert "reaches no grade" in told.stdout
+    assert "earned no grade" in told.stdout
     suite = ET.parse(tmp_path / "exam.xml").getroot()[0]  # noqa: S314  # our own
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("33", "2", "31")
     assert "these were not played: " in (tmp_path / "exam.html").read_text(encoding="utf-8")

@@ -48,7 +48,7 @@ def test_a_drain_is_begun_shown_and_ended(served: Served) -> None:
 
     assert begun.exit_code == 0, begun.output
     assert "web" in begun.stdout
-    assert "its approval, or" in shown.stdout
+    assert "its VM's approval, or" in shown.stdout
     assert asked["host"] == "rack1"
     assert "rack1: Canceled" in ended.stdout
 
@@ -131,15 +131,15 @@ def test_vms_have_returned_if_they_are_on_the_host_or_gone(
         ({"state": MoveState.MOVING}, ""),
         (
             {"state": MoveState.MOVED, "moved_to": "hv-b", "away": 0.41},
-            "on hv-b, away for 0.41 s",
+            "on hv-b, interrupted for 0.41 s",
         ),
         (
             {"state": MoveState.WAITING, "reads": True, "reason": "no room"},
-            "waits for its turn; no room",
+            "waits to be moved; no room",
         ),
         (
             {"state": MoveState.WAITING, "target": "hv-b"},
-            "waits for its turn, to hv-b, without notice: it does not read its document",
+            "waits to be moved to hv-b, without notice: the VM does not read its document",
         ),
     ],
 )

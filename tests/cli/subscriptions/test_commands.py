@@ -42,7 +42,7 @@ def test_one_line_adds_a_webhook_and_prints_its_secret_and_what_to_do_with_it(
 
     assert printed[0] == "added ops: all messages, as cloudevents, to https://ops.example.com"
     assert printed[2].startswith("whsec_")
-    assert "Give this secret to the receiver. It is shown only now." in printed
+    assert "Give this secret to the receiver. It won't be shown again." in printed
     assert any("docs/publishing.md" in line for line in printed)
     assert "To try it:  forewarned subscription test ops" in printed
 

@@ -38,7 +38,7 @@ async def test_what_a_preview_tells_is_what_happens(console: ConsoleClient) -> N
 async def test_a_preview_says_that_nobody_reads_so_nobody_is_told(console: ConsoleClient) -> None:
     answer = await console.send("/actions/restart", vm="report", step="preview")
 
-    assert "without notice, because no VM reads" in text_of(answer.text)
+    assert "without notice: no VM reads this scope" in text_of(answer.text)
 
 
 async def test_a_form_schedules_for_each_scope_of_the_vms_chosen(console: ConsoleClient) -> None:

@@ -317,14 +317,14 @@ vms = [
         "fleet.toml:1: location: expected text, got 3",
         "fleet.toml:2: lokation: there is no such field; did you mean location?",
         'fleet.toml:3: cloud_services: expected a list, got "none"',
-        "fleet.toml:5: scale_sets[0]: the field name is missing",
+        "fleet.toml:5: scale_sets[0]: the field 'name' is missing",
         "fleet.toml:6: scale_sets[0].capacity: expected a whole number >= 0, got -1",
         "fleet.toml:7: scale_sets[0].tags.a: expected text, got 1",
         "fleet.toml:12: scale_sets[1].policy.approve: there is no such field",
         "fleet.toml:16: vms[0].zon: there is no such field; did you mean zone?",
         'fleet.toml:17: vms[0].priority: expected Regular or Spot, got "Sport"; did you mean Spot?',
         "fleet.toml:24: availability_sets[0].vms[1].nme: there is no such field; did you mean name?",
-        "fleet.toml:24: availability_sets[0].vms[1]: the field name is missing",
+        "fleet.toml:24: availability_sets[0].vms[1]: the field 'name' is missing",
     ]
 
 

@@ -76,7 +76,7 @@ def test_every_mistake_of_every_file_is_told_at_its_line(tmp_path: Path) -> None
         "10.toml:3:",
     ]
     assert "did you mean schedule?" in found[0]
-    assert "the field vm is missing" in found[1]
+    assert "the field 'vm' is missing" in found[1]
 
 
 def test_a_name_that_two_files_give_is_told_at_the_second(tmp_path: Path) -> None:

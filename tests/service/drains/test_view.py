@@ -52,4 +52,4 @@ async def test_a_vm_that_was_moved_says_how_long_it_was_away(rack: Cloud) -> Non
         wrong.vm: 3 * SECOND,
         unmeasured.vm: 3 * SECOND,
     }
-    assert history == ["away for 0.40 s"]
+    assert history == ["interrupted for 0.40 s"]

@@ -147,7 +147,7 @@ async def test_a_vm_that_is_moved_live_is_on_its_new_host_and_its_event_is_over(
     assert (await cloud.record(event)).end_reason == ""
     *_, begun, restored, completed = await cloud.history(event)
     assert (begun.action, begun.actor, begun.address) == ("interrupted", "rack1", "10.9.9.9")
-    assert (restored.action, restored.cause) == ("restored", "away for 3.0 s")
+    assert (restored.action, restored.cause) == ("restored", "interrupted for 3.0 s")
     assert (completed.action, completed.cause) == ("completed", "")
 
 
@@ -316,7 +316,7 @@ async def test_what_is_to_be_tried_again_can_be_claimed_after_a_pause(cloud: Clo
     assert at_once == []
     assert (later.task.attempt, later.task.state) == (2, TaskState.CLAIMED)
     assert (await cloud.vm(WEB)).state is ResourceState.RUNNING
-    assert (await cloud.history(event))[-1].cause == "away for 0.0 s; not carried out: busy"
+    assert (await cloud.history(event))[-1].cause == "interrupted for 0.0 s; not carried out: busy"
 
 
 # --- what operators do ---------------------------------------------------------------------------
@@ -392,7 +392,7 @@ async def test_a_restarted_vm_is_restored_when_its_guest_reads_again(cloud: Clou
     assert (await cloud.vm(WEB)).state is ResourceState.RUNNING
     *_, carried_out, restored, completed = await cloud.history(event)
     assert carried_out.action == "carried_out"
-    assert (restored.actor, restored.cause) == ("vm:web", "away for 20.0 s")
+    assert (restored.actor, restored.cause) == ("vm:web", "interrupted for 20.0 s")
     assert completed.action == "completed"
 
 

@@ -263,8 +263,8 @@ async def test_a_source_leaves_what_operators_and_other_sources_declare(
     await platform.lists()
 
     assert states["rack1"].remarks[0] == (
-        "web: already in the fleet, but not from this source, so left as it is. To hand it over,"
-        " remove it from the fleet (`fleet apply --prune`)"
+        "web: already in the fleet, but not from this source, so left as it is. To let this source manage"
+        " it, remove it from the fleet (`fleet apply --prune`)"
     )
     assert await platform.names() == ["db", "web"]
     assert await platform.host_of("web") == "hv-z"

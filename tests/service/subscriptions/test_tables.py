@@ -92,7 +92,7 @@ def test_a_shape_is_its_name_or_a_table(tmp_path: Path) -> None:
             'expected kind to be webhook or apprise, got "webhok"; did',
         ),
         ({"url": URL}, "expected kind to be webhook or apprise"),
-        ({"kind": "webhook"}, "the field url is missing"),
+        ({"kind": "webhook"}, "the field 'url' is missing"),
         ({"kind": "webhook", "url": "ftp://x?hidden"}, "url must start with http:// or https://"),
         ({"kind": "webhook", "url": "https://u:hidden@x/"}, "must not have a user or a password"),
         ({"kind": "webhook", "url": "https://x/#hidden"}, "must not have a fragment"),
@@ -103,7 +103,7 @@ def test_a_shape_is_its_name_or_a_table(tmp_path: Path) -> None:
             {"kind": "webhook", "url": URL, "secrets": ["whsec_aGk="]},
             "24 to 64 bytes, and this has 2",
         ),
-        ({"kind": "webhook", "url": URL, "secrets": [SECRET] * 5}, "4 secrets at most"),
+        ({"kind": "webhook", "url": URL, "secrets": [SECRET] * 5}, "at most 4 secrets"),
         (
             {"kind": "webhook", "url": URL, "secrets": [SECRET], "secret_file": "x"},
             "give either secrets or secret_file",

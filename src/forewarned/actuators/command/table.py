@@ -49,10 +49,10 @@ class CommandTable(EventActionsTable[CommandAction], frozen=True, kw_only=True):
     is known.
     """
     listing: tuple[str, ...] = ()
-    """A program that lists the platform, for `[[sources]]`. It prints JSON with a list `vms`, in
-    which each VM has `vm_id` (a UUID), `name` and `host`, and optionally `address`, `port_mark`,
-    `interface`, `availability_set` and `zone`; and optionally `silent`, with the hosts that did
-    not answer and why. If it fails, nothing changes."""
+    """A program that lists the platform's VMs, for `[[sources]]`. It prints JSON with a list
+    `vms`, in which each VM has `vm_id` (a UUID), `name` and `host`, and optionally `address`,
+    `port_mark`, `interface`, `availability_set` and `zone`; and optionally `silent`, with
+    the hosts that did not answer and why. If it fails, nothing changes."""
 
     def __post_init__(self) -> None:
         for argv in filter(None, (self.check, self.listing)):

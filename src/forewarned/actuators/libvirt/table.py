@@ -48,20 +48,20 @@ class LibvirtAction(ActionTable, frozen=True, kw_only=True):
 
 
 class LibvirtTable(EventActionsTable[LibvirtAction], frozen=True, kw_only=True):
-    """Acts on VMs of QEMU/KVM hosts by libvirt. Needs the extra `libvirt`."""
+    """Acts on VMs of QEMU/KVM hosts through libvirt. Needs the extra `libvirt`."""
 
     uri: str
-    """Where the actuator reaches libvirt on a host, with the host's name for `{host}`:
+    """The URI at which the actuator reaches libvirt on a host; `{host}` stands for the host's name:
     `qemu+tls://{host}/system`."""
     targets: tuple[str, ...] = ()
-    """The hosts that VMs may be moved to, by their names. They are also looked through for VMs that
-    are no longer where the fleet says. If not given, the entries of `hosts` that are names rather
-    than patterns."""
+    """The hosts that VMs may be moved to, by their names. They are also searched for VMs that are
+    no longer where the fleet says. If not given, the entries of `hosts` that are names rather than
+    patterns."""
     peer_uri: str | None = None
-    """Where libvirt on one host reaches that of another, with the other's name for `{target}`. If
-    not given, as `uri`."""
+    """The URI at which libvirt on one host reaches libvirt on another; `{target}` stands for the
+    other host's name. If not given, the same as `uri`."""
     migrate_to: str | None = None
-    """Where a host receives the memory of VMs, with its name for `{target}`: `tcp://{target}-mig`.
+    """The URI at which a host receives the memory of VMs; `{target}` stands for its name: `tcp://{target}-mig`.
     If not given, libvirt decides."""
 
     def __post_init__(self) -> None:

@@ -202,7 +202,7 @@ def _objection(word: Word, server: Server) -> str | None:
         case (Word.SOFT_REBOOT, state) if state is not Power.RUNNING:
             return f"it is {state}"
     if server.vm_state == "error" and word not in {Word.HARD_REBOOT, Word.DELETE}:
-        return "Nova says that it is in error"
+        return "Nova says that it is in the state ERROR"
     return None
 
 

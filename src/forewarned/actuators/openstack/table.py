@@ -42,7 +42,7 @@ class OpenStackAction(ActionTable, frozen=True, kw_only=True):
 
 
 class OpenStackTable(EventActionsTable[OpenStackAction], frozen=True, kw_only=True):
-    """Acts on VMs of an OpenStack cloud by Nova, as an administrator."""
+    """Acts on VMs of an OpenStack cloud through Nova, as an administrator."""
 
     auth_url: str
     """Keystone's URL: `https://cloud.example:5000/v3`."""
@@ -55,8 +55,8 @@ class OpenStackTable(EventActionsTable[OpenStackAction], frozen=True, kw_only=Tr
     interface: Interface = Interface.PUBLIC
     """Which of Nova's URLs in the catalog is used: `public`, `internal` or `admin`."""
     ca_file: Path | None = None
-    """The authority that signed the certificates of Keystone and Nova, if the system does not trust
-    it.
+    """A file with the certificate of the authority that signed those of Keystone and Nova, if the
+    system does not trust it.
     """
 
     def __post_init__(self) -> None:

@@ -17,10 +17,10 @@ class SourceTable(Struct, frozen=True, kw_only=True):
     """A table `[[sources]]`."""
 
     actuator: str
-    """The actuator whose platform is listed, with its credentials. It carries out the events of
-    the VMs that are found."""
+    """The actuator whose platform's VMs are listed, with its credentials. It carries out the events
+    of the VMs that are found."""
     every: timedelta = timedelta(seconds=30)
-    """How often the platform is listed."""
+    """How often the platform's VMs are listed."""
     location: str = "local"
     """The location that its VMs see."""
     resource_group: str = "local"
@@ -30,4 +30,4 @@ class SourceTable(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.every < SHORTEST:
-            raise ValueError("the field every must be at least 5s")
+            raise ValueError("the field 'every' must be at least 5s")

@@ -87,8 +87,8 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     )
     """Where to serve /healthz, /readyz, /metrics and /status; or `off`."""
     poll: timedelta = timedelta(seconds=1)
-    """How often to read the document, at most 1m. From a Forewarned server, the agent learns of
-    changes at once, by long polls."""
+    """The time between two reads of the document, 1m at most. From a Forewarned server, the agent
+    learns of changes at once, through long polls."""
     ready_timeout: timedelta = timedelta(minutes=2)
     """With `leader = "all-ready"`: how long the agent waits for another agent that is silent."""
     readiness: AnyReadiness | None = None
@@ -199,7 +199,7 @@ def _hooks(declared: object, reader: TableReader) -> Iterator[tuple[str, HookTab
         elif not isinstance(raw, Mapping):
             reader.refuse(path, f"expected a table, got {shown(raw)}")
         elif "kind" not in raw:
-            reader.refuse(path, f"the field kind is missing: expected {any_of([*KINDS])}")
+            reader.refuse(path, f"the field 'kind' is missing: expected {any_of([*KINDS])}")
         elif not isinstance(kind := raw["kind"], str) or kind not in KINDS:
             near = did_you_mean(str(kind), KINDS)
             reader.refuse((*path, "kind"), f"expected {any_of([*KINDS])}, got {shown(kind)}{near}")
@@ -222,7 +222,7 @@ def _rules(
     declared: object, hooks: Iterable[str], reader: TableReader
 ) -> Iterator[tuple[int, Rule]]:
     if not isinstance(declared, list):
-        reader.refuse(("rules",), "expected tables, each below [[rules]]")
+        reader.refuse(("rules",), "expected tables like [[rules]]")
         return
     if not declared:
         reader.refuse((), "there are no rules, so the agent would never do anything: add [[rules]]")

@@ -36,7 +36,7 @@ class HaproxyHook(UndoableTable, frozen=True, kw_only=True):
     """Drains servers of HAProxy, waits for their sessions to end, and puts them back."""
 
     socket: str = "/run/haproxy/admin.sock"
-    """HAProxy's runtime socket, of level admin: a path, or `tcp://HOST:PORT`."""
+    """HAProxy's runtime socket, configured with `level admin`: a path, or `tcp://HOST:PORT`."""
     servers: Annotated[tuple[ServerName, ...], Meta(min_length=1)]
     """The servers to drain, each as `backend/server`."""
     wait: bool = True

@@ -46,7 +46,9 @@ class HttpHook(HookTable, frozen=True, kw_only=True):
     bearer_file: str | None = None
     """A file with a token, sent as `Authorization: Bearer …`."""
     ca_file: str | None = None
-    """The authority that signed the service's certificate, if the system does not trust it."""
+    """A file with the certificate of the authority that signed the service's, if the system does
+    not trust it.
+    """
 
     def __post_init__(self) -> None:
         for url in (self.url, *([] if self.undo_url is None else [self.undo_url])):

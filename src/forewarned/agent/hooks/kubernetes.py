@@ -45,13 +45,15 @@ class KubernetesHook(UndoableTable, frozen=True, kw_only=True):
     keep_namespaces: tuple[str, ...] = ()
     """Namespaces whose pods are not evicted."""
     grace: timedelta | None = None
-    """How long pods get to end; if not given, as long as each asks for."""
+    """How much time pods have to end; if not given, as much as each asks for."""
     server: str | None = None
     """The API server's URL; if not given, that of the cluster it runs in."""
     token_file: str | None = None
     """A file with the token; in a cluster, by default the service account's."""
     ca_file: str | None = None
-    """The authority that signed the API server's certificate; in a cluster, by default its own."""
+    """A file with the certificate of the authority that signed the API server's; in a cluster, by
+    default the cluster's own.
+    """
 
     def __post_init__(self) -> None:
         if self.server is not None:

@@ -43,11 +43,12 @@ class NotifyHook(HookTable, frozen=True, kw_only=True):
     required: bool = False
     """Whether the event is approved only if this hook is done."""
     url: str | None = None
-    """The webhook's URL; or the service's URL for Apprise: `slack://…`, or the one Slack shows."""
+    """The webhook's URL; or, for Apprise, the service's URL: `slack://…`, or the webhook URL that
+    Slack shows."""
     url_file: str | None = None
     """A file that contains the URL, if the URL is a secret."""
     shape: Annotated[Shape, _parse_shape] = Shape.JSON
-    """What is sent: `json` to a webhook, or the text through `apprise`."""
+    """How the message is sent: `json` as JSON to a webhook, `apprise` as text through Apprise."""
     text: str = _TEXT
     """The message, with placeholders."""
 

@@ -51,7 +51,9 @@ class PostgresqlHook(HookTable, frozen=True, kw_only=True):
     password_file: str | None = None
     """A file with that user's password."""
     ca_file: str | None = None
-    """The authority that signed Patroni's certificate, if the system does not trust it."""
+    """A file with the certificate of the authority that signed Patroni's, if the system does not
+    trust it.
+    """
 
     def __post_init__(self) -> None:
         check_url(self.patroni)

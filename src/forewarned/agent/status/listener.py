@@ -106,7 +106,7 @@ class Listener:
                 body = msgspec.json.encode(self._status()) + b"\n"
                 return _Answer(status=HTTPStatus.OK, body=body, type=_JSON)
             case _:
-                body = b"there are /healthz, /readyz, /metrics and /status\n"
+                body = b"nothing is at this path: use /healthz, /readyz, /metrics or /status\n"
                 return _Answer(status=HTTPStatus.NOT_FOUND, body=body)
 
 

@@ -38,7 +38,8 @@ def token() -> None:
     "--role",
     type=click.Choice([role.value for role in Role]),
     required=True,
-    help="What the token's owner may do. Up to admin, each role includes those before it.",
+    help="What the token's owner may do. Of reader, approver, maintainer and admin, each includes"
+    " those before it; actuator includes none.",
 )
 @click.option(
     "--service-principal",

@@ -153,7 +153,7 @@ class RunningServer:
             yield problem(
                 "tasks_unclaimed",
                 where=f"actuator {actuator}",
-                what=f"no one has claimed {number} of its tasks for"
+                what=f"{number} of its tasks have not been claimed for"
                 f" {format_duration(_UNCLAIMED)} or more",
                 todo="If the server runs this actuator itself, the server's log says why it is not"
                 " running. Otherwise start it on its machine with `forewarned actuator run`.",

@@ -58,7 +58,7 @@ def of_database(url: DatabaseUrl) -> Iterator[Finding]:
     try:
         found = upgrade.schemas_of_database(url)
     except CannotOpenError as error:
-        yield problem("store_unusable", where="setting store", what=str(error))
+        yield problem("store_unusable", where="the setting `store`", what=str(error))
         return
     if found.found < found.newest:
         yield _to_migrate(found.where, found.found, found.newest)

@@ -74,7 +74,8 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
 @click.option(
     "--cloud-ca",
     metavar="FILE",
-    help="The authority that signed the cloud's certificates, if the system does not trust it.",
+    help="The certificate of the authority that signed the cloud's, if the system does not trust"
+    " it.",
 )
 @output_option
 @json_option

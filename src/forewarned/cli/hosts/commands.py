@@ -44,7 +44,7 @@ def rules(session: Session, *, name: str, metadata: str | None, every_vm: bool) 
 
     They mark the packets from each VM's port with the VM's port mark, and keep VMs from using the
     addresses of other VMs. A VM needs an 'interface' in the fleet, and a 'port_mark' if the
-    server's setting identity is port-marks.
+    server's setting 'identity' is 'port-marks'.
     """
     answer = session.control.get(
         f"/v1/hosts/{quote(name, safe='')}/rules",
@@ -94,7 +94,7 @@ def certificate(*, name: str, data: str | None, config: Path | None) -> None:
     "--feed",
     required=True,
     metavar="HOST:PORT",
-    help="Address of the server's feed for hypervisors, as in its setting feed.",
+    help="Address of the server's feed for hypervisors, as in its setting 'feed'.",
 )
 @click.option(
     "--certificate",

@@ -129,7 +129,9 @@ def drain(
 @click.option("--wait", is_flag=True, help="Show progress until the drain is over.")
 @with_session
 def status(session: Session, name: str, *, wait: bool) -> None:
-    """Show how far the drain of HOST has come, what each VM waits for, and how long it was away."""
+    """Show how far the drain of HOST has come, and of each VM what it waits for, or how long it was
+    interrupted.
+    """
     answer = session.control.get(_path(name))
     first = answer.read(ShownDrain).state
     if wait:
@@ -275,14 +277,14 @@ def _table(found: ShownDrain) -> Table:
 def progress_of(move: ShownMove) -> str:
     match move.state:
         case MoveState.ASKED:
-            words = f"actuator {move.actuator} is being asked whether it can be moved"
+            words = f"actuator {move.actuator} is being asked whether the VM can be moved"
         case MoveState.WAITING:
-            words = "waits for its turn" + (f", to {move.target}" if move.target else "")
-            words += "" if move.reads else ", without notice: it does not read its document"
+            words = "waits to be moved" + (f" to {move.target}" if move.target else "")
+            words += "" if move.reads else ", without notice: the VM does not read its document"
         case MoveState.NOTICE if move.not_before is not None:
-            words = f"waits for its approval, or {_clock(move.not_before)}"
+            words = f"waits for its VM's approval, or until {_clock(move.not_before)}"
         case MoveState.MOVED if move.moved_to is not None:
-            away = "" if move.away is None else f", away for {move.away:.2f} s"
+            away = "" if move.away is None else f", interrupted for {move.away:.2f} s"
             words = f"on {move.moved_to}{away}"
         case MoveState.MOVING:
             words = move.progress or (f"to {move.target}" if move.target else "")

@@ -82,7 +82,7 @@ def agent(*, file: str, case: str) -> None:
     default=SettingsCase.EMULATOR.value,
     show_default=True,
     help="emulator: on a laptop; container: an emulator that other containers reach; service: one"
-    " server for real VMs; nodes: several servers that share a PostgreSQL.",
+    " server for real VMs; nodes: several servers that share a PostgreSQL database.",
 )
 @json_option
 def settings(*, file: str, case: str) -> None:

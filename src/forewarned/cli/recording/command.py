@@ -79,8 +79,8 @@ def record(
 
     Without URL, the endpoint is looked for in the places where a VM finds it. It is only read:
     nothing is approved. A line is written when the response differs from the previous one, and when
-    there is none; the line is on disk before the endpoint is read again. 'forewarned serve --replay
-    FILE' plays the file back.
+    there is no response; the line is on disk before the endpoint is read again. 'forewarned serve
+    --replay FILE' plays the file back.
     """
     from forewarned.client import EndpointNotFoundError, ScheduledEvents
     from forewarned.recordings.file import (

@@ -209,7 +209,7 @@ def resume(session: Session, name: str) -> None:
 )
 @with_session
 def redeliver(session: Session, name: str, *, numbers: tuple[int, ...]) -> None:
-    """Retry now the messages that were given up or wait for their next attempt."""
+    """Retry now what the server gave up on, and what waits for its next attempt."""
     answer = session.control.post(f"{_path(name)}/redeliver", {"numbers": list(numbers)})
     session.show(
         answer,

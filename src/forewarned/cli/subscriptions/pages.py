@@ -109,7 +109,7 @@ def _secret_lines(secret: str) -> Iterator[RenderableType]:
     # Alone on its line, so that it can be copied.
     yield secret
     yield ""
-    yield "Give this secret to the receiver. It is shown only now."
+    yield "Give this secret to the receiver. It won't be shown again."
     yield "How to verify messages with it: docs/publishing.md, 'Receive and verify'"
 
 

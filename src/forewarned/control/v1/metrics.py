@@ -61,7 +61,7 @@ class Metrics:
         )
         self._wakes = histogram(
             "forewarned_wake_lateness_seconds",
-            "How late work was done after it fell due.",
+            "Time from when work fell due until it was done.",
             buckets=_WAKE_BUCKETS,
         )
         self._events = gauge("forewarned_events", "Open events.", ["type", "status"])
@@ -132,7 +132,7 @@ class Metrics:
         )
         self._failed = gauge(
             "forewarned_subscription_failed_attempts_total",
-            "Attempts to send a message that failed, by any node.",
+            "Failed attempts to send a message, by any node.",
             ["subscription"],
         )
         self._pending = gauge(
@@ -140,7 +140,7 @@ class Metrics:
         )
         self._undelivered = gauge(
             "forewarned_subscription_undelivered",
-            "Messages that were given up, and are kept.",
+            "Messages that the server has given up on, and keeps.",
             ["subscription"],
         )
         self._too_old = gauge(

@@ -120,7 +120,11 @@ def _why_no_feed(settings: Settings) -> str | None:
         return "an emulator's VMs have no hypervisors: use --mode service"
     if settings.store is not None:
         return "where servers share a store, run one of them on each hypervisor: omit --feed"
-    return None if settings.workers else "one process for everything has no feed: use --workers 1"
+    return (
+        None
+        if settings.workers
+        else "with --workers 0, the server is one process and has no feed: use --workers 1"
+    )
 
 
 def _why_unusable(store: DatabaseUrl | None, mode: Mode) -> str | None:

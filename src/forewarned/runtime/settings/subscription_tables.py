@@ -54,7 +54,7 @@ def _declared(tables: object, reader: TableReader) -> Iterator[Declared]:
         reader.refuse((TABLE,), "expected tables like [[subscriptions]]")
         return
     if len(tables) > MOST:
-        reader.refuse((TABLE,), f"there may be {MOST} subscriptions at most")
+        reader.refuse((TABLE,), f"at most {MOST} subscriptions are allowed")
     seen: set[str] = set()
     for number, raw in enumerate(tables):
         table = reader.table(raw, SubscriptionTable, (TABLE, number))

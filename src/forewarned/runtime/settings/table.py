@@ -248,7 +248,7 @@ class Settings:
     silence: timedelta = _setting(
         timedelta(hours=24),
         duration(timedelta(seconds=1), timedelta(days=365)),
-        "how long after the last read of its document a scope's notice is switched off",
+        "a scope's notice is switched off this long after the last read of its document",
     )
     reset_incarnation: bool = _setting(
         False,

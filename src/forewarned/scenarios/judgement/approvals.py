@@ -107,5 +107,5 @@ class ApprovalJudge(Judge):
             if probed.holds:
                 return held(observation)
             words = expectation.probe.words
-            return broken(f"it approved before {words}", observation)
+            return broken(f"when it approved, this was not true: {words}", observation)
         return broken("no approval was sent") if self.seen.is_over else OPEN

@@ -283,8 +283,8 @@ def _is_unanswered(move: Move, *, now: datetime) -> bool:
 
 def _given_up(move: Move) -> Move:
     reason = (
-        f"actuator {move.actuator!r} has not said within {format_duration(PATIENCE)} whether it can"
-        " be moved: check that it is running"
+        f"actuator {move.actuator!r} has not said within {format_duration(PATIENCE)} whether the VM"
+        " can be moved: check that the actuator is running"
     )
     return replace(move, state=MoveState.BLOCKED, reason=reason, given_up=True)
 

@@ -154,7 +154,7 @@ def _name_mistakes(vm: VirtualMachine | Member, path: KeyPath) -> Iterator[Mista
         yield _mistake(
             (*path, "interface"),
             f"{vm.interface!r} is not the name of a network interface: expected up to 15 letters,"
-            " digits and signs such as . - _ without blanks",
+            " digits and characters such as . - _, and no spaces",
         )
     if vm.host is not None:
         yield from _bad_name(vm.host, (*path, "host"))

@@ -37,8 +37,8 @@ _ADDRESS_TAKEN: Final = (
     " or a port mark"
 )
 _NOT_OWN: Final = (
-    "already in the fleet, but not from this source, so left as it is. To hand it over, remove it"
-    " from the fleet (`fleet apply --prune`)"
+    "already in the fleet, but not from this source, so left as it is. To let this source manage"
+    " it, remove it from the fleet (`fleet apply --prune`)"
 )
 _RENAMED: Final = "its platform calls it {!r} now: the fleet keeps its original name"
 

@@ -63,7 +63,7 @@ class WebhookTable(TargetTable, frozen=True, kw_only=True, tag="webhook"):
         if self.secrets and self.secret_file is not None:
             raise ValueError("give either secrets or secret_file")
         if len(self.secrets) > _MOST_SECRETS:
-            raise ValueError(f"there may be {_MOST_SECRETS} secrets at most")
+            raise ValueError(f"at most {_MOST_SECRETS} secrets are allowed")
         for each in self.secrets:
             parse_secret(each)
         if self.ca and self.ca_file is not None:
@@ -141,7 +141,7 @@ class ShapeTable(Struct, frozen=True, kw_only=True):
     content_type: str | None = None
     """The media type of the text, for `template`."""
     every_scope: bool = False
-    """Whether `event-grid` also has events of scopes whose policy does not ask for it."""
+    """Whether `event-grid` also sends events of scopes whose policy does not ask for Event Grid."""
 
     def __post_init__(self) -> None:
         if self.kind is not ShapeName.TEMPLATE:

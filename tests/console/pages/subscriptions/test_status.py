@@ -59,7 +59,7 @@ async def test_one_has_a_page_with_what_was_not_delivered_and_why(console: Conso
     page = await console.see("/subscriptions/ops")
 
     text = text_of(page)
-    assert "Undelivered given up, and kept" in text
+    assert "Undelivered the server has stopped trying" in text
     assert f"{number} Started Reboot" in text
     assert f"{waiting} Started Reboot" in text
     assert "answered 410: <gone>" in text

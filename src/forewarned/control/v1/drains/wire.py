@@ -27,7 +27,7 @@ class ShownMove(Shape, frozen=True):
     moved_to: Annotated[str | None, about("where it is now; null if it has not been moved")]
     progress: Annotated[str, about("what is being done to it now; empty if nothing is")]
     away: Annotated[
-        float | None, about("for how many seconds it was away; null if that is not known")
+        float | None, about("for how many seconds it was interrupted; null if that is not known")
     ]
     tries: Annotated[int, about("how many events it has had")]
     reason: Annotated[str, about("why it can't be moved, or why its last event failed")]

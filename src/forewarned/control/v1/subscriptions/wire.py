@@ -60,7 +60,7 @@ class ShownHealth(Shape, frozen=True):
     last_failed_at: datetime | None
     last_error: Annotated[str, about("why the last failed attempt failed")]
     pending: Annotated[int, about("messages that are to be delivered")]
-    undelivered: Annotated[int, about("messages that were given up, and are kept")]
+    undelivered: Annotated[int, about("messages that the server has given up on, and keeps")]
     lag: Annotated[Span, about("how long the oldest pending message has been waiting")]
     rests_until: Annotated[
         datetime | None,
