@@ -113,7 +113,9 @@ def test_a_file_of_authorities_that_is_not_there_is_named(secured: Secured, tmp_
 
 
 def test_a_certificate_for_another_name_is_refused_with_both_names(secured: Secured) -> None:
-    with pytest.raises(OtherNameError, match="a host name that is in PostgreSQL's certificate") as refused:
+    with pytest.raises(
+        OtherNameError, match="a host name that is in PostgreSQL's certificate"
+    ) as refused:
         _open(secured.url(name=OTHER_NAME))
 
     assert f'does not match host name "{OTHER_NAME}"' in str(refused.value)
@@ -139,7 +141,10 @@ def test_a_server_without_tls_is_refused_if_the_url_asks_for_it(
 
 @pytest.mark.parametrize(
     ("name", "is_trusted", "advice"),
-    [(NAME, False, "sslrootcert"), (OTHER_NAME, True, "a host name that is in PostgreSQL's certificate")],
+    [
+        (NAME, False, "sslrootcert"),
+        (OTHER_NAME, True, "a host name that is in PostgreSQL's certificate"),
+    ],
     ids=["wrong authority", "wrong name"],
 )
 def test_a_node_that_does_not_trust_its_database_serves_nothing_and_says_why_in_one_line(
