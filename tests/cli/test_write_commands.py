@@ -126,7 +126,7 @@ def test_stepping_the_clock_starts_an_event_at_its_not_before_and_no_sooner(
         "nothing happened on the way",
     ]
     assert on_time.stdout.startswith("2026-01-05 12:15:00 UTC, paused\n")
-    assert "Reboot started 00000001 web time: not_before" in " ".join(on_time.stdout.split())
+    assert "Reboot started 00000001 web time: at its NotBefore" in " ".join(on_time.stdout.split())
 
 
 def test_the_clock_can_be_shown_sped_up_paused_and_resumed(served: Served) -> None:

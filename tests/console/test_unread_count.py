@@ -108,4 +108,4 @@ async def test_the_overview_counts_a_scope_no_longer_once_a_vm_has_read(
     await console.switch_on("web")
     after = tile(await console.see("/"), "unread")
 
-    assert (before[0], after[0]) == ("5 unread scopes", "4 unread scopes")
+    assert (before[0], after[0]) == ("5 scopes that no VM reads", "4 scopes that no VM reads")

@@ -30,6 +30,7 @@ from forewarned.core.transitions import (
     Transition,
     action,
     cause,
+    cause_in_words,
     resources,
 )
 from tests.builders import NOON, A, an_event
@@ -151,3 +152,15 @@ def test_how_long_a_vm_was_away_is_told_more_finely_below_a_second(
     fact = Restored(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,), away=away)
 
     assert cause(fact) == words
+
+
+def test_every_cause_of_a_start_has_words_and_no_other_cause_is_touched() -> None:
+    assert [cause_in_words("started", each) for each in StartCause] == [
+        "approved",
+        "at its NotBefore",
+        "approved by the scope's policy",
+        "because its host failed",
+        "without notice",
+    ]
+    assert cause_in_words("canceled", "policy") == "policy"
+    assert cause_in_words("started", "of old") == "of old"

@@ -22,6 +22,7 @@ from forewarned.cli.wording import (
     short_ids,
 )
 from forewarned.control.v1 import wire
+from forewarned.core.transitions import cause_in_words
 
 _API_VERSION = "2020-07-01"
 _MOST_SHOWN = 10
@@ -170,7 +171,7 @@ def _fact_rows(event: wire.Event, now: datetime) -> Iterator[tuple[str, str]]:
         by = "the scope's policy" if event.approval.by_policy else plain(event.approval.by)
         yield "approved", f"{instant(event.approval.at)} UTC by {by}"
     if event.started_at is not None:
-        cause = f", {kind(event.start_cause)}" if event.start_cause else ""
+        cause = f", {cause_in_words('started', event.start_cause)}" if event.start_cause else ""
         yield "started", f"{instant(event.started_at)} UTC ({ago(event.started_at, now)}){cause}"
     if event.ended_at is not None:
         yield "ended", f"{instant(event.ended_at)} UTC ({ago(event.ended_at, now)})"

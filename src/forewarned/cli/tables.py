@@ -21,6 +21,7 @@ from forewarned.cli.wording import (
     stand,
 )
 from forewarned.control.v1.wire import Event, Fault, HistoryRow, Node, Setting, Vm
+from forewarned.core.transitions import cause_in_words
 from forewarned.security.identities import Principal
 
 _NEVER_FOLDED: Final = frozenset(
@@ -179,4 +180,5 @@ def _happening(row: HistoryRow) -> Text:
 
 def _who_and_why(row: HistoryRow) -> str:
     who = plain(row.actor)
-    return f"{who}: {plain(row.cause)}" if row.cause else who
+    why = cause_in_words(row.action, row.cause)
+    return f"{who}: {plain(why)}" if why else who

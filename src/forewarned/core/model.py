@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 
@@ -76,6 +77,10 @@ class Actor:
     address: str = ""
     resource: ResourceName | None = None
     """The VM that asked, when a VM did."""
+
+
+TIME: Final = Actor(name="time")
+"""Of what happens because it falls due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

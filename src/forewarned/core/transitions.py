@@ -5,7 +5,7 @@ what metrics, actuators and publishing hear of. The `event` is as the transition
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -169,6 +169,20 @@ def cause(fact: Transition) -> str:
             return fact.state.value
         case _:
             return ""
+
+
+_START_WORDS: Final[Mapping[str, str]] = {
+    StartCause.APPROVED: "approved",
+    StartCause.NOT_BEFORE: "at its NotBefore",
+    StartCause.POLICY: "approved by the scope's policy",
+    StartCause.HOST_FAILURE: "because its host failed",
+    StartCause.INACTIVE: "without notice",
+}
+
+
+def cause_in_words(action: str, cause: str) -> str:
+    """The cause of a transition with this action, as people are told it."""
+    return _START_WORDS.get(cause, cause) if action == word(Started) else cause
 
 
 def resources(fact: Transition) -> tuple[ResourceName, ...]:

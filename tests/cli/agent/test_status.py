@@ -93,7 +93,7 @@ def test_explain_names_the_rule_the_step_what_it_waits_for_and_the_time_left() -
         "  step         drain (prepare), for 30s at most",
         "  waits for    drain: 3 sessions of web/one",
         "  time left    10m",
-        "  approval     when-ready by each; not given yet",
+        '  approval     approve = "when-ready", leader = "each"; not given yet',
         "",
         "Phase   Step            State   Took Detail",
         "prepare tell (optional) failed  2s",
@@ -143,7 +143,7 @@ def test_where_several_events_fit_they_are_listed() -> None:
         (msgspec.structs.replace(an_event(), approved=True), "approval     given"),
         (
             msgspec.structs.replace(an_event(), not_approved_because="step 'x' vetoes"),
-            "when-ready by each; not given: step 'x' vetoes",
+            'approve = "when-ready", leader = "each"; not given: step \'x\' vetoes',
         ),
         (msgspec.structs.replace(an_event(), rule=""), "rule         none: the agent does nothing"),
         (an_event(stage=Stage.RESTORING), "restarted    yes"),

@@ -225,7 +225,7 @@ def test_one_is_shown_with_what_was_given_up_and_why(served: Served) -> None:
     row = f"{number} Reboot Started web 3 given up, 0s ago answered 410: gone"
     assert row in shown
     assert listed == ["Number Message VMs Tries State Error", row]
-    assert pending == "every message was delivered\n"
+    assert pending == "no pending messages\n"
 
 
 def test_one_that_rests_says_when_the_next_attempt_is(served: Served) -> None:

@@ -70,6 +70,22 @@ async def test_no_cell_is_a_formula(console: ConsoleClient) -> None:
     assert lines[-1]["cause"] == '\'=HYPERLINK("x")'
 
 
+async def test_a_start_is_told_in_words_and_reasons_as_they_were_typed(
+    console: ConsoleClient,
+) -> None:
+    await console.send("/actions/restart", vm="report", step="send")
+    await console.switch_on("web")
+    await console.send("/actions/restart", vm="web", step="send")
+    event = next(each for each in await console.events() if each["resources"] == ["web"])
+    await console.confirm(f"/events/{event['event_id']}/cancel", reason="web_0 not_before noon")
+
+    page = text_of((await console.http.get("/history")).text)
+
+    assert "started" in page
+    assert "without notice" in page
+    assert "web_0 not_before noon" in page
+
+
 async def test_files_are_those_of_the_control_api_with_all_rows() -> None:
     fleet = {"vms": [{"name": f"vm-{number:05}"} for number in range(2_100)]}
     async with console_client(fleet=fleet) as console:

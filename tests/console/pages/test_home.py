@@ -35,7 +35,7 @@ async def test_each_count_of_the_strip_leads_to_what_it_counts(console: ConsoleC
     assert tile(page, "soon") == ("1 starting within 15 minutes", "/events?status=soon")
     assert tile(page, "held")[0] == "0 approved, but held"
     assert tile(page, "overdue")[0] == "0 overdue"
-    assert tile(page, "unread") == ("2 unread scopes", "/unread")
+    assert tile(page, "unread") == ("2 scopes that no VM reads", "/unread")
     assert tile(page, "hosts")[1] == "/hosts?affected=on"
     assert "Reboot of web" not in text_of(await console.see("/events?status=held"))
     for key, words in [("soon", "web"), ("unread", "vmss/api/0"), ("hosts", "rack1")]:

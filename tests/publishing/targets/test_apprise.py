@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from forewarned.core.model import Event
+from forewarned.publishing.shapes import short_text
 from forewarned.publishing.targets.apprise import AppriseTarget
 from forewarned.publishing.targets.kinds import make_target
 from forewarned.publishing.targets.webhook import WebhookTarget
@@ -59,9 +60,22 @@ async def test_people_get_a_title_and_a_few_lines() -> None:
         "Not before 2026-01-05 12:00:00 UTC.",
         "Expected to take 9s.",
         "Cause: planned.",
-        "By operator, at 2026-01-05 12:00:00 UTC.",
+        "Scheduled by operator, at 2026-01-05 12:00:00 UTC.",
         "Event 0000000A-0000-4000-8000-000000000000",
     ]
+
+
+@pytest.mark.parametrize(
+    ("by", "cause", "told"),
+    [
+        ("time", "not_before", "Started at 2026-01-05 12:00:00 UTC, at its NotBefore."),
+        ("vm:web", "approved", "Started by vm:web, at 2026-01-05 12:00:00 UTC, approved."),
+    ],
+)
+def test_people_are_told_in_words_why_an_event_started(by: str, cause: str, told: str) -> None:
+    message = a_message(PublishedStatus.STARTED, cause=cause)._replace(actor=by)
+
+    assert short_text.body(message).splitlines()[-2] == told
 
 
 async def test_a_template_takes_the_place_of_the_lines_and_a_file_that_of_the_url(

@@ -156,7 +156,9 @@ def _at_work(steps: Iterable[StepStatus]) -> Iterator[str]:
 def _approval(event: EventStatus) -> str:
     if event.approved:
         return "given"
-    policy = f"{event.approve} by {event.leader}" if event.leader else event.approve
+    policy = f'approve = "{event.approve}"'
+    if event.leader:
+        policy += f', leader = "{event.leader}"'
     if event.not_approved_because:
         return f"{policy}; not given: {plain(event.not_approved_because)}"
     return f"{policy}; not given" if event.stage is Stage.FINISHED else f"{policy}; not given yet"

@@ -150,12 +150,12 @@ def show(session: Session, name: str, *, limit: int) -> None:
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N [100].")
 @with_session
-def deliveries(session: Session, /, name: str, **query: str | int | None) -> None:
+def deliveries(session: Session, /, name: str, *, state: str | None, limit: int | None) -> None:
     """List the pending and undelivered messages, the oldest first."""
-    answer = session.control.get(f"{_path(name)}/deliveries", query)
+    answer = session.control.get(f"{_path(name)}/deliveries", {"state": state, "limit": limit})
     session.show(
         answer,
-        lambda: delivery_page(answer.read(DeliveryList).deliveries, now=wall_clock()),
+        lambda: delivery_page(answer.read(DeliveryList).deliveries, now=wall_clock(), state=state),
     )
 
 

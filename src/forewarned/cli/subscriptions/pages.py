@@ -69,9 +69,12 @@ def show_page(
         yield f"To try them again:  forewarned subscription redeliver {plain(found.name)}"
 
 
-def delivery_page(found: Sequence[ShownDelivery], *, now: datetime) -> Iterator[RenderableType]:
+def delivery_page(
+    found: Sequence[ShownDelivery], *, now: datetime, state: str | None = None
+) -> Iterator[RenderableType]:
+    """`state` is the only one that was asked for."""
     if not found:
-        yield "every message was delivered"
+        yield f"no {state or 'pending or undelivered'} messages"
         return
     table = frameless("Number", "Message", "VMs", "Tries", "State", "Error")
     for each in found:

@@ -110,7 +110,7 @@ def _tiles(summary: Summary, unread: int) -> tuple[Tile, ...]:
         _of_events(Attention.SOON, summary.soon, "starting within 15 minutes"),
         _of_events(Attention.HELD, summary.held, "approved, but held"),
         _of_events(Attention.OVERDUE, summary.overdue, "overdue"),
-        Tile("unread", unread, f"unread scope{_s(unread)}", "/unread"),
+        Tile("unread", unread, f"scope{_s(unread)} that no VM reads", "/unread"),
         Tile("hosts", hosts, f"host{_s(hosts)} affected", "/hosts?affected=on"),
     )
 

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from forewarned.config.durations import format_duration
+from forewarned.core.model import TIME
+from forewarned.core.transitions import cause_in_words
 from forewarned.service.subscriptions.model import Message, PublishedStatus
 
 _MOST_NAMES: Final = 5
@@ -24,10 +26,13 @@ def body(message: Message) -> str:
             lines.append(f"Not before {_time(event.not_before)}.")
         if event.duration is not None:
             lines.append(f"Expected to take {format_duration(event.duration)}.")
-    if message.cause:
+    why = ""
+    if message.status is PublishedStatus.STARTED and message.cause:
+        why = f", {cause_in_words('started', message.cause)}"
+    elif message.cause:
         lines.append(f"Cause: {message.cause.translate(_CONTROL)}.")
-    if message.actor:
-        lines.append(f"By {message.actor.translate(_CONTROL)}, at {_time(message.at)}.")
+    by = "" if message.actor == TIME.name else f"by {message.actor.translate(_CONTROL)}, "
+    lines.append(f"{message.status} {by}at {_time(message.at)}{why}.")
     lines.append(f"Event {event.id}")
     return "\n".join(filter(None, lines))
 

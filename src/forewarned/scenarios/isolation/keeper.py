@@ -247,7 +247,8 @@ def _mount(source: str, target: str, kind: str, flags: int) -> None:
     words = (source.encode(), target.encode(), kind.encode())
     if ctypes.CDLL(None, use_errno=True).mount(*words, flags, None) != 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), f"mounting {kind or 'nothing'} at {target}")
+        what = f"mounting {kind} at {target}" if kind else f"making mounts below {target} private"
+        raise OSError(number, os.strerror(number), what)
 
 
 if __name__ == "__main__":

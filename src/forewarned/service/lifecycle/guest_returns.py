@@ -13,7 +13,7 @@ from typing import Final
 
 from forewarned.config.durations import format_duration
 from forewarned.core.ids import EventId, ResourceName
-from forewarned.core.model import Actor
+from forewarned.core.model import TIME, Actor
 from forewarned.core.tasks import TaskState
 from forewarned.core.transitions import CarriedOut
 from forewarned.service.engine import Engine
@@ -31,7 +31,6 @@ _UNDER_WAY: Final = timedelta(seconds=2)
 _RETRY: Final = timedelta(seconds=1)
 _MOST: Final = 10_000
 _CARRIED_OUT: Final = "carried_out"
-_TIME: Final = Actor(name="time")
 
 
 class GuestReturns:
@@ -87,7 +86,7 @@ class GuestReturns:
 
     async def _give_up(self, event_id: EventId, vm: ResourceName) -> None:
         reason = f"its guest did not read the document again within {format_duration(self._limit)}"
-        await self._end(event_id, vm, by=_TIME, reason=reason)
+        await self._end(event_id, vm, by=TIME, reason=reason)
 
     async def _end(
         self, event_id: EventId, vm: ResourceName, *, by: Actor, reason: str = ""

@@ -10,7 +10,7 @@ from typing import Final
 
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
-from forewarned.core.model import Actor, Scope
+from forewarned.core.model import TIME, Scope
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine, save
 from forewarned.service.errors import StoreUnavailableError
@@ -26,7 +26,6 @@ BATCH: Final = 1000
 SHARED_BATCH: Final = 100
 """Where nodes share a store: one that stops holds so many scopes for seconds."""
 _RETRY: Final = timedelta(seconds=1)
-_TIME: Final = Actor(name="time")
 
 
 class Waker:
@@ -90,7 +89,7 @@ class Waker:
         tx.load_all(due)
         for scope_id in due:
             # Loaded again: waking one scope may have changed another.
-            save(tx, self._woken(tx.load(scope_id), now=tx.now), by=_TIME)
+            save(tx, self._woken(tx.load(scope_id), now=tx.now), by=TIME)
         return len(due)
 
     def _woken(self, scope: Scope, *, now: datetime) -> Change:
