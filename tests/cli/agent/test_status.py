@@ -143,7 +143,7 @@ def test_where_several_events_fit_they_are_listed() -> None:
         (msgspec.structs.replace(an_event(), approved=True), "approval     given"),
         (
             msgspec.structs.replace(an_event(), not_approved_because="step 'x' vetoes"),
-            'approve = "when-ready", leader = "each"; not given: step \'x\' vetoes',
+            'approve = "when-ready", leader = "each"; not given: step',
         ),
         (msgspec.structs.replace(an_event(), rule=""), "rule         none: the agent does nothing"),
         (an_event(stage=Stage.RESTORING), "restarted    yes"),
