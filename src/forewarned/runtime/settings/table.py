@@ -363,7 +363,7 @@ class Settings:
         False,
         on_off,
         "whether messages of subscriptions may go to private networks and to this machine; those of"
-        " an emulator on loopback always may",
+        " an emulator on loopback may always go to this machine",
     )
     publishing_undelivered_for: timedelta = _setting(
         timedelta(days=30),
