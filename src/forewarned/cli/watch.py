@@ -26,6 +26,7 @@ from forewarned.cli.tables import event_table
 from forewarned.cli.wording import instant, listing, plain
 from forewarned.clock import monotonic
 from forewarned.control.v1 import wire
+from forewarned.core.transitions import cause_in_words
 
 _RECENT: Final = 8
 _SHORT_ID: Final = 8
@@ -136,7 +137,7 @@ def change_line(change: wire.Change, *, id_length: int | None = None) -> str:
     if change.resources:
         words.append(listing(change.resources))
     if change.cause:
-        words.append(f"({plain(change.cause)})")
+        words.append(f"({plain(cause_in_words(change.action, change.cause))})")
     return " ".join(words)
 
 

@@ -74,7 +74,7 @@ def test_a_definition_is_read_from_the_xml_of_a_domain() -> None:
         (Word.LIVE_MIGRATE, Power.RUNNING, "devices of its host"),
         (Word.LIVE_MIGRATE, Power.OFF, "only a running VM"),
         (Word.ACPI, Power.RUNNING, "on_reboot is destroy"),
-        (Word.RESET, Power.PAUSED, "it is paused"),
+        (Word.RESET, Power.PAUSED, "its state is paused"),
         (Word.COLD_MOVE, Power.RUNNING, "transient"),
         (Word.DESTROY, Power.OFF, None),
     ],

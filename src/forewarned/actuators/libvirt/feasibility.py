@@ -17,7 +17,7 @@ def objection(
     """None if there is none."""
     match word:
         case Word.LIVE_MIGRATE if power is not Power.RUNNING:
-            return f"it is {power}, and only a running VM can be migrated live"
+            return f"its state is {power}, and only a running VM can be migrated live"
         case Word.LIVE_MIGRATE if definition.host_devices:
             return "it uses devices of its host (passthrough), so it can't be migrated live"
         case Word.ACPI if definition.on_reboot != "restart":
@@ -26,7 +26,7 @@ def objection(
                 " reboot: set on_reboot to restart"
             )
         case Word.ACPI | Word.RESET | Word.HOLD | Word.SHUTDOWN if power is not Power.RUNNING:
-            return f"it is {power}"
+            return f"its state is {power}"
         case Word.RESTART | Word.COLD_MOVE if not is_persistent:
             return f"it is {TRANSIENT}"
     return None

@@ -12,7 +12,7 @@ from forewarned.agent.hooks.templates import check_template, fill_line, values
 from forewarned.agent.model import Phase
 
 _log: Final = logging.getLogger(__name__)
-_TEXT: Final = "{phase} for {type} {event_id} of {resources}, not before {not_before}"
+_TEXT: Final = '{phase} phase of {type} {event_id} of {resources} (NotBefore: "{not_before}")'
 
 
 class Level(StrEnum):

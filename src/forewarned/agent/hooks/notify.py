@@ -16,7 +16,10 @@ from forewarned.targets.errors import TargetError
 from forewarned.targets.http import Request, secret, send
 from forewarned.targets.urls import check_url, origin
 
-_TEXT: Final = "{me}: {phase} for {type} {event_id}, not before {not_before}. {description}"
+_TEXT: Final = (
+    "{me}: {phase} phase of {type} {event_id}"
+    ' (NotBefore: "{not_before}", description: "{description}")'
+)
 _TITLE: Final = "{type}: {phase} on {me}"
 _GONE: Final = ("slack", "teams")
 

@@ -18,6 +18,7 @@ from forewarned.control.v1.subscriptions.wire import (
 )
 from forewarned.service.subscriptions.condition import Condition
 from forewarned.service.subscriptions.model import DeliveryState, SubscriptionState
+from forewarned.service.subscriptions.shapes import ShapeName
 
 _STYLES: Final = {
     Condition.HEALTHY: "green",
@@ -51,7 +52,7 @@ def show_page(
     for label, words in (
         ("Subscription", Text.assemble(plain(found.name), "  ", _health_words(found, now=now))),
         ("Target", _target_words(found)),
-        ("Shape", plain(found.shape.kind)),
+        ("Shape", _shape_words(found)),
         ("Messages", filter_words(found)),
         ("Managed by", "the settings file" if found.origin == "settings" else "operators"),
         ("Delivered", _delivered_words(health, now=now)),
@@ -93,7 +94,7 @@ def delivery_page(
 
 def added_page(added: AddedSubscription, verb: str = "added") -> Iterator[RenderableType]:
     found = added.subscription
-    what = f"{filter_words(found)}, as {found.shape.kind}, to {found.target.place}"
+    what = f"{filter_words(found)}, as {_shape_words(found)}, to {found.target.place}"
     yield plain(f"{verb} {found.name}: {what}")
     if added.secret is not None:
         yield from _secret_lines(added.secret)
@@ -137,10 +138,16 @@ def filter_words(found: ShownSubscription) -> str:
     return "; ".join(words) or "all messages"
 
 
+def _shape_words(found: ShownSubscription) -> str:
+    # People are sent a few lines of text, unless there is a template.
+    is_text = found.target.kind == "apprise" and found.shape.kind == ShapeName.CLOUDEVENTS
+    return "text" if is_text else plain(found.shape.kind)
+
+
 def _health_words(found: ShownSubscription, *, now: datetime) -> Text:
     words, health = str(found.condition), found.health
     if found.condition is Condition.HEALTHY and health.last_delivered_at is not None:
-        words += f", {ago(health.last_delivered_at, now)}"
+        words += f", last delivery {ago(health.last_delivered_at, now)}"
     if found.condition is Condition.FAILING and health.pending:
         words += f", behind by {span(health.lag.length)}"
     return Text(words, _STYLES.get(found.condition, ""))

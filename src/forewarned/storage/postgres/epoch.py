@@ -184,7 +184,7 @@ def _too_low(found: FoundRow, known: Position | None) -> str | None:
     """Also in a later epoch: the node that began it may have known less."""
     if known is None or found["incarnation_offset"] >= known.incarnation_offset:
         return None
-    return "incarnations had already been raised further"
+    return "the database has lower incarnations than this node has already used"
 
 
 def _position(found: FoundRow) -> Position:

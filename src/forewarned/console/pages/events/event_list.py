@@ -44,7 +44,7 @@ class Shown(StrEnum):
 
 
 _ATTENTION: Final[Mapping[Shown, Attention]] = {Shown(each): each for each in Attention}
-_WORDS: Final = {Shown.SOON: "within 15 minutes", Shown.HELD: "approved, held"}
+_WORDS: Final = {Shown.SOON: "starting within 15 minutes", Shown.HELD: "approved, held"}
 """Where the list of choices says more than the address."""
 
 
