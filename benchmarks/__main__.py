@@ -130,7 +130,7 @@ def _conditions(cores: Cores, rounds: int, *, urgent: bool) -> dict[str, str]:
         "Cores": str(cores),
         "Machine": f"{facts['processor']}, {facts['cores']} cores, Linux {facts['kernel']},"
         f" Python {facts['python']}",
-        "Beside it": programs.versions(),
+        "Other programs": programs.versions(),
         "Load average before": facts["load"]
         + (", but the benchmark ran at a higher priority (nice -15)" if urgent else ""),
     }
