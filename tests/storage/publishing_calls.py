@@ -23,6 +23,7 @@ from forewarned.service.subscriptions.model import (
 from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.targets import Apprise
 from forewarned.storage.relational.publishing.outbox import content_of
+from forewarned.storage.rows import micros
 from tests.builders import (
     MINUTE,
     NOON,
@@ -99,14 +100,15 @@ async def queued(store: Store) -> list[Delivery]:
 def leave(tx: Transaction, message: Message, takers: str | None) -> None:
     """In the outbox or, if it is known who takes it, beside it."""
     database = tx._writable  # type: ignore[attr-defined]
-    values = (message.scope_id, content_of(message))
-    database.write("INSERT INTO outbox (scope_id, content) VALUES (?, ?)", values)
+    content = (message.scope_id, content_of(message))
+    database.write("INSERT INTO outbox (scope_id, content) VALUES (?, ?)", content)
     if takers is None:
         return
     [[number]] = database.ask("SELECT max(number) FROM outbox")
     database.write("DELETE FROM outbox WHERE number = ?", (number,))
-    database.write("INSERT INTO messages VALUES (?, ?, ?)", (number, *values))
-    database.write("INSERT INTO addressed VALUES (?, ?, ?)", (number, number, takers))
+    database.write("INSERT INTO messages VALUES (?, ?, ?)", (number, *content))
+    values = (number, number, takers, micros(tx.real_now))
+    database.write("INSERT INTO addressed VALUES (?, ?, ?, ?)", values)
 
 
 async def listed(store: Store, state: DeliveryState | None = None) -> list[Delivery]:

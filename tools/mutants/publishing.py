@@ -35,7 +35,7 @@ PUBLISHING: Final = (
     Mutant(
         name="failed-function-publishes",
         file="storage/sqlite/group_commit.py",
-        old="            transaction.messages.clear()\n",
+        old="            transaction.undo()\n",
         new="",
         breaks="I23: a message is sent of what has not happened",
         tests=(_FAN_OUT,),

@@ -39,7 +39,7 @@ _MOST_EACH: Final = 8
 _MOST_FAILING: Final = 1
 """Of one whose last attempt failed: its target may take its whole time limit to say nothing."""
 _MOST_QUEUED: Final = 1024
-"""Deliveries of messages from the outbox in one turn: changes wait for it on SQLite."""
+"""Deliveries that are made in one turn: changes wait for it on SQLite."""
 MOST_REMOVED: Final = 1024
 """Deliveries that are removed, or given up untried, in one turn because they are too old."""
 _AT_ONCE: Final = timedelta(0)
@@ -218,9 +218,8 @@ def _pause_if_gone(tx: Transaction, name: str, attempted: Collection[Attempted])
 
 
 def _fan_out(tx: Transaction, subscriptions: Mapping[str, Subscription]) -> bool:
-    """Returns whether the outbox is empty now."""
-    limit = max(_MOST_QUEUED // max(len(subscriptions), 1), 1)
-    taken = tx.take_outbox(limit=limit)
+    """Returns whether all messages are queued now."""
+    taken = tx.take_outbox(limit=_MOST_QUEUED, takers=max(len(subscriptions), 1))
     wanted = [
         (message, names)
         for message in taken.unaddressed

@@ -270,6 +270,52 @@ async def test_no_more_messages_are_queued_at_a_time_than_are_asked_for(
         assert await count(store, "addressed") == 0
 
 
+async def test_what_many_subscriptions_take_counts_for_each_of_them(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        names = ("ops", "chat", "desk")
+        await put(store, *map(a_subscription, names))
+        await approve(store, facts=[APPROVED] * 4)
+
+        made = []
+        for limit in (1, 7, 7):
+            taken, _ = await store.transact(methodcaller("take_outbox", limit=limit))
+            made.append((await count(store, "deliveries"), taken.leaves_more))
+
+        assert made == [(3, True), (9, True), (12, False)]
+
+
+async def test_what_is_not_queued_yet_is_pending_since_it_was_written(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope(EVENT))
+        await put(store, a_subscription("ops"))
+        await approve(store, facts=[APPROVED] * 2)
+
+        later = NOON + timedelta(minutes=3)
+        before = await store.read(methodcaller("subscription_health", now=later))
+        found = await queued(store)
+        after = await store.read(methodcaller("subscription_health", now=later))
+
+        assert (before["ops"].pending, before["ops"].lag) == (2, timedelta(minutes=3))
+        assert before == after
+        assert {each.queued_at for each in found} == {NOON}
+
+
+async def test_where_the_first_vm_is_not_known_another_one_says_where_they_are(
+    sqlite: OpenSqlite,
+) -> None:
+    async with sqlite() as store:
+        event = replace(EVENT, resources=(ResourceName("vm0"), *EVENT.resources))
+        resources = [a_resource(name) for name in event.resources]
+        await keep(store, a_scope(event, resources=resources))
+        await put(store, a_subscription("ops"))
+        await store.transact(bind_in)
+
+        await approve(store, facts=[replace(APPROVED, event=event)])
+
+        assert [each.message.location for each in await queued(store)] == ["westeurope"]
+
+
 async def approve(store: Store, *, facts: Sequence[Transition] = (APPROVED,)) -> Commit:
     _, commit = await store.transact(partial(send, facts=facts))
     return commit

@@ -172,7 +172,7 @@ async def test_a_copy_of_a_store_without_messages_begins_with_the_first_number(
     source: Path, database: Database, tmp_path: Path
 ) -> None:
     with sqlite3.connect(source) as connection:
-        for table in ("deliveries", "messages", "outbox"):
+        for table in ("deliveries", "messages", "outbox", "addressed"):
             connection.execute(f"DELETE FROM {table}")
         connection.execute("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
     connection.close()

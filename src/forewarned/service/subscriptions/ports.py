@@ -1,9 +1,9 @@
 """What a store keeps of subscriptions and of messages on their way.
 
-A message is written by the transaction of its transition. If that is to the outbox, the publisher
-takes it out, and queues a delivery for each subscription that it is for. Of one subscription's
-deliveries that have one scope only the first may be claimed: the others wait until it was delivered
-or given up.
+A message is written by the transaction of its transition: to the outbox or, where it is known which
+subscriptions it is for, with their names. The publisher queues a delivery for each. Of one
+subscription's deliveries that have one scope only the first may be claimed: the others wait until
+it was delivered or given up.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -71,10 +71,11 @@ class PublishingTransaction(Protocol):
 
     # --- for the publisher -------------------------------------------------------------------
 
-    def take_outbox(self, *, limit: int) -> TakenOut:
-        """The next messages, at most so many.
+    def take_outbox(self, *, limit: int, takers: int = 1) -> TakenOut:
+        """The next messages, of which so many deliveries are made, or of one message.
 
-        Those that say which subscriptions they are for are queued by this.
+        Those that say which subscriptions they are for are queued by this. Others count for so
+        many `takers`.
         """
 
     def place(self, messages: Sequence[Message]) -> list[Message]:

@@ -6,6 +6,7 @@ for is not written.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import chain, groupby
 from typing import Final
 
@@ -14,13 +15,13 @@ from forewarned.service.subscriptions.model import Message, Subscription
 from forewarned.storage.diff import fold
 from forewarned.storage.relational.publishing import outbox
 from forewarned.storage.relational.publishing.outbox import Place
-from forewarned.storage.rows import Row, to_json
+from forewarned.storage.rows import Row, micros, to_json
 from forewarned.storage.sqlite.database import SqliteDatabase
 
 _MOST_PLACES: Final = 64_000
 """Places of VMs that are kept, some 400 bytes each."""
-_ADD_MESSAGES: Final = "INSERT INTO messages (number, scope_id, content) VALUES"
-_ADD_ADDRESSED: Final = "INSERT INTO addressed (first_number, last_number, takers) VALUES (?, ?, ?)"
+_MESSAGES: Final = "messages", ("number", "scope_id", "content")
+_ADDRESSED: Final = "addressed", ("first_number", "last_number", "takers", "written_at")
 _SIZES: Final = (16, 4, 1)
 """How many rows a statement inserts: each run of one costs more than a row does."""
 
@@ -56,6 +57,7 @@ def write(
     *,
     places: PlaceCache,
     left: Mapping[str, Place],
+    now: datetime,
 ) -> bool:
     """Those of a scope are in order. Returns whether there is one that a subscription is for.
 
@@ -68,21 +70,41 @@ def write(
     ]
     if not addressed:
         return False
-    known = places.find(database, outbox.unplaced(message for message, _ in addressed))
+    known = _places(database, places, [message for message, _ in addressed])
     last = _last_number(database)
     rows: list[Row] = []
+    runs: list[Row] = []
     for names, run in groupby(addressed, key=_names):
         first = last + 1
         for message, _ in run:
             last += 1
             content = outbox.content_of(message, outbox.place_among(known, message.vms))
             rows.append((last, message.scope_id, content))
-        database.write(_ADD_ADDRESSED, (first, last, to_json(names)))
-    for some in _parts(rows):
-        values = ", ".join(["(?, ?, ?)"] * len(some))
-        database.write(f"{_ADD_MESSAGES} {values}", [*chain.from_iterable(some)])
+        runs.append((first, last, to_json(names), micros(now)))
+    _insert(database, *_MESSAGES, rows)
+    _insert(database, *_ADDRESSED, runs)
     _note_number(database, last)
     return True
+
+
+def _places(
+    database: SqliteDatabase, places: PlaceCache, messages: Sequence[Message]
+) -> Mapping[str, Place]:
+    known = places.find(database, outbox.first_unplaced(messages))
+    left = [each for each in messages if each.vms and fold(each.vms[0]) not in known]
+    if others := outbox.unplaced(left):
+        # A copy: the second look-up may make room by forgetting the first.
+        return {**known, **places.find(database, others)}
+    return known
+
+
+def _insert(
+    database: SqliteDatabase, table: str, columns: Sequence[str], rows: Sequence[Row]
+) -> None:
+    values = f"({', '.join('?' * len(columns))})"
+    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
+    for part in _parts(rows):
+        database.write(into + ", ".join([values] * len(part)), [*chain.from_iterable(part)])
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

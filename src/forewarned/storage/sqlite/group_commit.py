@@ -115,6 +115,7 @@ class GroupCommitter:
             self._subscriptions,
             places=self._places,
             left={vm: place for each in transactions for vm, place in each.left.items()},
+            now=self._wall_clock(),
         )
         next_wake = snapshot.next_wake()
         last = snapshot.last_change()

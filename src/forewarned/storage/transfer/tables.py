@@ -110,7 +110,7 @@ TABLES: Final = (
     ),
     Table("outbox", ("number",), ("scope_id", "content")),
     Table("messages", ("number",), ("scope_id", "content")),
-    Table("addressed", ("first_number",), ("last_number", "takers")),
+    Table("addressed", ("first_number",), ("last_number", "takers", "written_at")),
     # Without claims: no one is delivering anything meanwhile.
     Table(
         "deliveries",

@@ -42,13 +42,14 @@ QUEUE_DELIVERY: Final = """
 
 _QUEUE_ADDRESSED: Final = """
     INSERT INTO deliveries (number, subscription, scope_id, queued_at, due_at)
-    SELECT number, taker.value, scope_id, :now,
+    SELECT number, taker.value, scope_id, written_at,
            CASE WHEN row_number() OVER (PARTITION BY taker.value, scope_id ORDER BY number) > 1
                   OR EXISTS (SELECT 1 FROM deliveries
                              WHERE subscription = taker.value
                                AND deliveries.scope_id = messages.scope_id AND state = 'pending')
                 THEN NULL ELSE :now END
     FROM addressed CROSS JOIN {takers}
+    JOIN subscriptions ON name = taker.value
     JOIN messages ON number BETWEEN first_number AND last_number AND number <= :until
     WHERE first_number <= :until
 """
@@ -163,14 +164,18 @@ def place_waiting(
             )
 
 
-def take(database: WritableDatabase, *, limit: int, now: int, for_update: str) -> TakenOut:
+def take(
+    database: WritableDatabase, *, limit: int, takers: int, now: int, for_update: str
+) -> TakenOut:
+    """As `take_outbox`, at this moment of a real clock."""
     [[unaddressed, addressed]] = database.ask(
         "SELECT (SELECT min(number) FROM outbox), (SELECT min(first_number) FROM addressed)"
     )
     # Those of one kind up to the next of the other, so that none overtakes one of its scope.
     if unaddressed is not None and (addressed is None or unaddressed < addressed):
         before = _LAST if addressed is None else addressed
-        return _take_unaddressed(database, limit=limit, before=before, for_update=for_update)
+        most = max(limit // takers, 1)
+        return _take_unaddressed(database, limit=most, before=before, for_update=for_update)
     if addressed is not None:
         before = _LAST if unaddressed is None else unaddressed
         return _queue_addressed(database, limit=limit, before=before, now=now)
@@ -196,15 +201,17 @@ def _take_unaddressed(
 
 def _queue_addressed(database: WritableDatabase, *, limit: int, before: int, now: int) -> TakenOut:
     found = database.ask(
-        """SELECT first_number, last_number FROM addressed WHERE first_number < ?
+        """SELECT first_number, last_number, takers FROM addressed WHERE first_number < ?
            ORDER BY first_number LIMIT ?""",
         (before, limit),
     )
     left, until = limit, 0
-    for first, last in found:
-        until = min(last, first + left - 1)
-        left -= until - first + 1
-        if not left:
+    for first, last, names in found:
+        # One message at least, however many take it.
+        most = max(left // len(_decode_takers(names)), 0 if until else 1)
+        left -= min(last - first + 1, most) * len(_decode_takers(names))
+        until = min(last, first + most - 1) if most else until
+        if until < last:
             break
     takers = database.dialect.each_of("takers", "taker")
     database.write(_QUEUE_ADDRESSED.format(takers=takers), {"until": until, "now": now})
@@ -212,7 +219,8 @@ def _queue_addressed(database: WritableDatabase, *, limit: int, before: int, now
     database.write(
         "UPDATE addressed SET first_number = ? WHERE first_number <= ?", (until + 1, until)
     )
-    return TakenOut(leaves_more=not left or before < _LAST)
+    leaves_some = until < found[-1]["last_number"] or len(found) == limit
+    return TakenOut(leaves_more=leaves_some or before < _LAST)
 
 
 def remove_taker(database: WritableDatabase, name: str) -> None:
@@ -292,6 +300,11 @@ def content_of(message: Message, place: Place = _NOWHERE) -> str:
 def unplaced(messages: Iterable[Message]) -> set[ResourceName]:
     """The VMs of messages of which no one has looked up where they come from."""
     return {vm for message in messages if not message.resource_id for vm in message.vms}
+
+
+def first_unplaced(messages: Iterable[Message]) -> set[ResourceName]:
+    """One VM of each of them: it is mostly known, and there may be a hundred of an event."""
+    return {message.vms[0] for message in messages if not message.resource_id and message.vms}
 
 
 def placed(message: Message, places: Mapping[str, Place]) -> Message:

@@ -72,14 +72,8 @@ def _to_target(document: _Document) -> TargetSpec:
 
 
 def to_health(
-    row: FoundRow,
-    *,
-    pending: FoundRow | None,
-    undelivered: FoundRow | None,
-    not_queued: int,
-    now: datetime,
+    row: FoundRow, *, pending: FoundRow | None, undelivered: FoundRow | None, now: datetime
 ) -> Health:
-    """`not_queued` is how many messages have come just now: there are no deliveries of them yet."""
     delivered_at, failed_at = row["last_delivered_at"], row["last_failed_at"]
     rest = to_rest(row) if row["rests"] else None
     return Health(
@@ -89,7 +83,7 @@ def to_health(
         failures=row["failures"],
         last_failed_at=None if failed_at is None else to_instant(failed_at),
         last_error=row["last_error"],
-        pending=not_queued + (0 if pending is None else pending["number"]),
+        pending=0 if pending is None else pending["number"],
         undelivered=0 if undelivered is None else undelivered["number"],
         lag=timedelta(0)
         if pending is None

@@ -68,23 +68,24 @@ class Subscriptions(Queries):
         return list(map(to_subscription, found))
 
     def subscription_health(self, *, now: datetime) -> dict[str, Health]:
+        # Also what is not queued yet.
         counted = self._all(
-            """SELECT subscription, state, count(*) AS number, min(queued_at) AS oldest
-               FROM deliveries GROUP BY subscription, state"""
+            f"""SELECT subscription, state, CAST(sum(number) AS bigint) AS number,
+                       min(oldest) AS oldest
+                FROM (SELECT subscription, state, count(*) AS number, min(queued_at) AS oldest
+                      FROM deliveries GROUP BY subscription, state
+                      UNION ALL
+                      SELECT taker.value, 'pending', last_number - first_number + 1, written_at
+                      FROM addressed CROSS JOIN {self._dialect.each_of("takers", "taker")}
+                     ) AS parts
+                GROUP BY subscription, state"""
         )
         counts = {(row["subscription"], row["state"]): row for row in counted}
-        waiting = self._all(
-            f"""SELECT taker.value AS subscription, sum(last_number - first_number + 1) AS number
-                FROM addressed CROSS JOIN {self._dialect.each_of("takers", "taker")}
-                GROUP BY taker.value"""
-        )
-        not_queued = {row["subscription"]: int(row["number"]) for row in waiting}
         return {
             row["name"]: to_health(
                 row,
                 pending=counts.get((row["name"], str(DeliveryState.PENDING))),
                 undelivered=counts.get((row["name"], str(DeliveryState.UNDELIVERED))),
-                not_queued=not_queued.get(row["name"], 0),
                 now=now,
             )
             for row in self._all("SELECT * FROM subscriptions ORDER BY name")
@@ -189,9 +190,13 @@ class PublishingWrites(Subscriptions):
 
     # --- for the publisher -----------------------------------------------------------------------
 
-    def take_outbox(self, *, limit: int) -> TakenOut:
+    def take_outbox(self, *, limit: int, takers: int = 1) -> TakenOut:
         return outbox.take(
-            self._writable, limit=limit, now=micros(self.real_now), for_update=self._for_update
+            self._writable,
+            limit=limit,
+            takers=takers,
+            now=micros(self.real_now),
+            for_update=self._for_update,
         )
 
     def place(self, messages: Sequence[Message]) -> list[Message]:

@@ -3,5 +3,6 @@
 CREATE TABLE addressed (
     first_number bigint PRIMARY KEY, -- of messages that follow each other
     last_number bigint NOT NULL,
-    takers text COLLATE "C" NOT NULL -- JSON: names of subscriptions
+    takers text COLLATE "C" NOT NULL, -- JSON: names of subscriptions
+    written_at bigint NOT NULL -- by a real clock, as with deliveries
 );
