@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.storage import SqliteStore
 from forewarned.storage.relational.statements import MOVE_SCOPE
 from forewarned.storage.relational.write_buffer import WriteBuffer
+from forewarned.storage.rows import Row
 from forewarned.storage.sqlite import group_commit
 from forewarned.storage.sqlite.database import SqliteDatabase
 from tests.builders import OPERATOR, A, B, a_scope, an_event
@@ -193,6 +194,26 @@ def test_rows_that_were_lost_once_are_not_taken_for_written() -> None:
 
         with pytest.raises(StoreUnavailableError, match="could not be written"):
             buffer.flush()
+
+
+def test_two_saves_of_a_scope_are_never_rows_of_one_statement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """I14, I19: PostgreSQL changes a row once in a statement, and does not say by which of two."""
+    written: list[Sequence[Row]] = []
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        database = SqliteDatabase(connection)
+        monkeypatch.setattr(database, "write_rows", lambda _, rows: written.append(list(rows)))
+        first, then = (1, 1, 1, None, None, SCOPE1), (2, 2, 1, None, None, SCOPE1)
+        buffer = WriteBuffer(database)
+        for functions in ([first, then], [first], [then]):
+            buffer.begin()
+            for row in functions:
+                buffer.save(SCOPE1, [(MOVE_SCOPE, row)])
+            buffer.keep()
+        buffer.flush()
+
+    assert written == [[first], [then], [first], [then]]
 
 
 # --- what it is for ------------------------------------------------------------------------------
