@@ -70,7 +70,7 @@ def write(
     ]
     if not addressed:
         return False
-    known = _places(database, places, [message for message, _ in addressed])
+    found = iter(_places(database, places, [message for message, _ in addressed]))
     last = _last_number(database)
     rows: list[Row] = []
     runs: list[Row] = []
@@ -78,8 +78,7 @@ def write(
         first = last + 1
         for message, _ in run:
             last += 1
-            content = outbox.content_of(message, outbox.place_among(known, message.vms))
-            rows.append((last, message.scope_id, content))
+            rows.append((last, message.scope_id, outbox.content_of(message, next(found))))
         runs.append((first, last, to_json(names), micros(now)))
     _insert(database, *_MESSAGES, rows)
     _insert(database, *_ADDRESSED, runs)
@@ -89,13 +88,20 @@ def write(
 
 def _places(
     database: SqliteDatabase, places: PlaceCache, messages: Sequence[Message]
-) -> Mapping[str, Place]:
+) -> Sequence[Place]:
+    """Of each of them."""
     known = places.find(database, outbox.first_unplaced(messages))
-    left = [each for each in messages if each.vms and fold(each.vms[0]) not in known]
+    found = [outbox.place_among(known, message.vms) for message in messages]
+    left = [
+        message
+        for message, place in zip(messages, found, strict=True)
+        if place is outbox.NOWHERE and len(message.vms) > 1
+    ]
     if others := outbox.unplaced(left):
         # A copy: the second look-up may make room by forgetting the first.
-        return {**known, **places.find(database, others)}
-    return known
+        known = {**known, **places.find(database, others)}
+        found = [outbox.place_among(known, message.vms) for message in messages]
+    return found
 
 
 def _insert(

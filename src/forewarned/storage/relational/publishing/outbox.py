@@ -68,7 +68,7 @@ class Place(msgspec.Struct, frozen=True, omit_defaults=True):
     location: str = ""
 
 
-_NOWHERE: Final = Place()
+NOWHERE: Final = Place()
 
 
 class _Setting(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ def of_change(change: Change, by: Actor, places: Mapping[str, Place]) -> Iterato
         if status is None or not isinstance(fact, EventTransition):
             continue
         vms = fact.vms if isinstance(fact, VmsTransition) else fact.event.resources
-        place = place_among(places, vms) if places else _NOWHERE
+        place = place_among(places, vms) if places else NOWHERE
         yield Message(
             0,
             status,
@@ -244,7 +244,7 @@ def place_among(places: Mapping[str, Place], vms: Sequence[ResourceName]) -> Pla
     for vm in vms:
         if (place := places.get(fold(vm))) is not None:
             return place
-    return _NOWHERE
+    return NOWHERE
 
 
 def _place(name: str, setting: _Setting) -> Place:
@@ -260,7 +260,7 @@ def _place(name: str, setting: _Setting) -> Place:
 
 def to_message(row: FoundRow) -> Message:
     content = _decode(row["content"])
-    event, place = content.event, content.place or _NOWHERE
+    event, place = content.event, content.place or NOWHERE
     return Message(
         number=int(row["number"]),
         status=content.status,
@@ -276,7 +276,7 @@ def to_message(row: FoundRow) -> Message:
     )
 
 
-def content_of(message: Message, place: Place = _NOWHERE) -> str:
+def content_of(message: Message, place: Place = NOWHERE) -> str:
     """As it is stored, beside its number and its scope.
 
     `place` is for messages that were not placed before.
@@ -292,7 +292,7 @@ def content_of(message: Message, place: Place = _NOWHERE) -> str:
         () if vms == event.resources else vms,
         cause,
         None if publishing == _NO_PUBLISHING else publishing,
-        place if place is not _NOWHERE else None,
+        place if place is not NOWHERE else None,
     )
     return _encode(content).decode()
 
