@@ -7,6 +7,7 @@ import pytest
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.lifecycle import NewEvent
 from forewarned.core.model import (
+    TIME,
     Actor,
     Approval,
     Event,
@@ -112,3 +113,7 @@ def test_vms_read_the_events_that_were_announced_under_the_incarnation_of_their_
 
     assert (document(scope).incarnation, document(scope).events) == (7, (told,))
     assert document(a_scope()).events == ()
+
+
+def test_what_falls_due_is_recorded_as_done_by_time() -> None:
+    assert TIME == Actor(name="time")

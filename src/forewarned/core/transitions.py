@@ -172,12 +172,12 @@ def cause(fact: Transition) -> str:
 
 
 _START_WORDS: Final[Mapping[str, str]] = {
-    StartCause.APPROVED: "approved",
     StartCause.NOT_BEFORE: "at its NotBefore",
     StartCause.POLICY: "approved by the scope's policy",
     StartCause.HOST_FAILURE: "because its host failed",
     StartCause.INACTIVE: "without notice",
 }
+"""Of codes that are no words themselves, as `approved` is."""
 
 
 def cause_in_words(action: str, cause: str) -> str:
