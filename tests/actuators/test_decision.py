@@ -144,7 +144,7 @@ def test_a_mark_of_another_task_says_nothing_about_this_one(effect: Effect) -> N
     [
         (Effect.MOVES, "moved"),
         (Effect.RESTARTS, "restarted"),
-        (Effect.HOLDS, "held"),
+        (Effect.HOLDS, "paused"),
         (Effect.STOPS, "stopped"),
         (Effect.REMOVES, "removed"),
     ],

@@ -52,6 +52,15 @@ def test_history_says_when_what_to_whom_by_whom_and_why() -> None:
     ]
 
 
+def test_history_names_the_vm_that_an_event_lost() -> None:
+    row = a_row(action="narrowed", cause="VM web_1 is gone")
+
+    assert printed([history_table([row])]) == [
+        "At (UTC)            What             Event    VMs Who and why",
+        "2026-01-05 12:00:00 Reboot lost a VM 0000000A web cli:ada: VM web_1 is gone",
+    ]
+
+
 def test_history_shows_what_concerns_no_vm() -> None:
     row = a_row(
         action="turned_away",
@@ -76,7 +85,7 @@ def test_what_happened_is_never_broken_in_two() -> None:
         cause="VM FrontEnd_IN_0 is gone",
     )
 
-    assert "Terminate interrupted" in printed([history_table([row])])[1]
+    assert "Terminate impact began" in printed([history_table([row])])[1]
 
 
 def test_a_vm_is_shown_with_its_place() -> None:

@@ -83,6 +83,7 @@ def test_a_line_says_when_what_which_event_whom_and_why() -> None:
     started = a_change(event=STARTED, cause="approved")
 
     assert change_line(started) == f"2026-01-05 12:00:00 started Reboot {A} web (approved)"
+    assert change_line(a_change("restored")) == "2026-01-05 12:00:00 impact over scope vm/web web"
     assert open_line(EVENT) == f"2026-01-05 11:45:00 scheduled Reboot {A} web"
     assert open_line(STARTED) == f"2026-01-05 12:00:00 started Reboot {A} web"
 

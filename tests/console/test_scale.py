@@ -107,7 +107,7 @@ async def test_more_events_than_are_drawn_are_counted_and_said_to_be_more(
 
     assert "Open 1200" in text_of(page)
     assert "The timeline shows only the 1000 most urgent" in text_of(page)
-    assert "1000 events in 200 lanes" in page
+    assert "1,000 events in 200 lanes" in page
 
 
 def _lanes(page: str) -> list[str]:

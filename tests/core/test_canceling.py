@@ -86,6 +86,7 @@ def test_an_event_goes_on_for_the_vms_that_are_left() -> None:
     assert names_of_facts(change) == ["ResourceRemoved", "Narrowed"]
     [fact] = facts(change, Narrowed)
     assert fact.resource == "vm2"
+    assert transitions.cause(fact) == "VM vm2 is gone"
 
 
 def test_an_event_that_names_no_vm_any_more_is_canceled() -> None:

@@ -91,8 +91,8 @@ REFUSALS = [
         {"limit": 10},
         "source",
         (
-            "this scope already has 10 open user events, the maximum: cancel one, or wait until"
-            " one is over"
+            "this scope already has the maximum number of open user events, 10: cancel one, or"
+            " wait until one is over"
         ),
     ),
     (

@@ -29,6 +29,7 @@ from forewarned.core.transitions import (
     Started,
     Transition,
     action,
+    action_in_words,
     cause,
     cause_in_words,
     resources,
@@ -76,7 +77,12 @@ BOTH = EVENT.resources
         ),
         (Retried(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,)), "retried", "", (VM2,)),
         (Skipped(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,)), "skipped", "", (VM2,)),
-        (Narrowed(scope_id=SCOPE, at=NOON, event=EVENT, resource=VM3), "narrowed", "", BOTH),
+        (
+            Narrowed(scope_id=SCOPE, at=NOON, event=EVENT, resource=VM3),
+            "narrowed",
+            "VM vm3 is gone",
+            BOTH,
+        ),
         (Completed(scope_id=SCOPE, at=NOON, event=EVENT), "completed", "", BOTH),
         (
             Canceled(scope_id=SCOPE, at=NOON, event=EVENT, reason="not today"),
@@ -152,6 +158,17 @@ def test_how_long_a_vm_was_away_is_told_more_finely_below_a_second(
     fact = Restored(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,), away=away)
 
     assert cause(fact) == words
+
+
+def test_an_action_that_could_mislead_has_words_of_its_own() -> None:
+    words = {each: action_in_words(each) for each in ACTIONS}
+
+    assert {each: said for each, said in words.items() if said != each.replace("_", " ")} == {
+        "interrupted": "impact began",
+        "narrowed": "lost a VM",
+        "restored": "impact over",
+    }
+    assert action_in_words("turned_away") == "turned away"
 
 
 def test_every_cause_of_a_start_has_words_and_no_other_cause_is_touched() -> None:

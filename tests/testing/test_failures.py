@@ -27,7 +27,7 @@ MISTAKES = {
     "'never' is not a duration": lambda s: s.vm("a").schedule("Reboot", notice="never"),
     "has not started": lambda s: s.vm("a").schedule("Reboot").complete(),
     "has not been approved (the clock is at": lambda s: s.vm("a").schedule("Reboot").wait_approved(0.01),
-    "has read its document 0 times, not 1": lambda s: s.vm("a").wait_polled(timeout=0.01),
+    "has not read its document once within": lambda s: s.vm("a").wait_polled(timeout=0.01),
     "a step must be above zero": lambda s: s.advance(-5),
     "'600' is not a duration": lambda s: s.advance("600"),
     "True is not a duration": lambda s: s.advance(True),

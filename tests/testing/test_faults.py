@@ -78,7 +78,7 @@ def test_a_stale_document_is_shown_until_the_fault_is_removed(
 
         assert len(scheduled.events()) == 1
     assert stale.used == 1
-    assert repr(stale) == "<Fault 1 stale, used 1 times>"
+    assert repr(stale) == "<Fault 1 stale, used once>"
 
 
 def test_a_fault_without_an_end_is_in_the_end_an_error(

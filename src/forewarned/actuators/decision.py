@@ -267,7 +267,7 @@ def _has_other_witness(before: Sighting, seen: Sighting) -> bool:
 _PARTICIPLES: Final = {
     Effect.MOVES: "moved",
     Effect.RESTARTS: "restarted",
-    Effect.HOLDS: "held",
+    Effect.HOLDS: "paused",
     Effect.STOPS: "stopped",
     Effect.REMOVES: "removed",
 }

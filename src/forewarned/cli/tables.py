@@ -21,7 +21,7 @@ from forewarned.cli.wording import (
     stand,
 )
 from forewarned.control.v1.wire import Event, Fault, HistoryRow, Node, Setting, Vm
-from forewarned.core.transitions import cause_in_words
+from forewarned.core.transitions import action_in_words, cause_in_words
 from forewarned.security.identities import Principal
 
 _NEVER_FOLDED: Final = frozenset(
@@ -172,7 +172,7 @@ def fault_table(faults: Iterable[Fault]) -> Table:
 
 
 def _happening(row: HistoryRow) -> Text:
-    words = row.action.replace("_", " ")
+    words = action_in_words(row.action)
     if row.event_type is None:
         return Text(plain(words))
     return Text.assemble((row.event_type, TYPE_STYLES.get(row.event_type, "")), f" {plain(words)}")

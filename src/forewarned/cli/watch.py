@@ -26,7 +26,7 @@ from forewarned.cli.tables import event_table
 from forewarned.cli.wording import instant, listing, plain
 from forewarned.clock import monotonic
 from forewarned.control.v1 import wire
-from forewarned.core.transitions import cause_in_words
+from forewarned.core.transitions import action_in_words, cause_in_words
 
 _RECENT: Final = 8
 _SHORT_ID: Final = 8
@@ -129,7 +129,7 @@ def read_message(name: str, text: str) -> Message | None:
 
 
 def change_line(change: wire.Change, *, id_length: int | None = None) -> str:
-    words = [instant(change.at), plain(change.action.replace("_", " "))]
+    words = [instant(change.at), plain(action_in_words(change.action))]
     if change.event is None:
         words.append(f"scope {plain(change.scope)}")
     else:

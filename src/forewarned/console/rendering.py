@@ -23,7 +23,7 @@ from forewarned.config.durations import format_duration
 from forewarned.console.names import segment
 from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Lane
-from forewarned.core.transitions import cause_in_words
+from forewarned.core.transitions import action_in_words, cause_in_words
 from forewarned.security.identities import Principal, Role
 from forewarned.service.clock_control import ClockReading
 
@@ -78,6 +78,7 @@ class Pages:
             marked=marked,
             local=local,
             drawn=self._drawn,
+            what=action_in_words,
             why=lambda cause, action: cause_in_words(action, cause),
         )
         self._lanes: WeakKeyDictionary[Lane, str] = WeakKeyDictionary()

@@ -173,8 +173,8 @@ class DescriptionTooLongError(RefusalError, category=Category.INVALID, field="de
 class TooManyUserEventsError(RefusalError, category=Category.CONFLICT, field="source"):
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"this scope already has {limit} open user events, the maximum: cancel one, or wait"
-            " until one is over"
+            f"this scope already has the maximum number of open user events, {limit}: cancel one,"
+            " or wait until one is over"
         )
         self.limit = limit
 

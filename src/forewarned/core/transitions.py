@@ -163,12 +163,27 @@ def cause(fact: Transition) -> str:
             return fact.cause.value
         case Completed() | Canceled() | Stalled():
             return fact.reason
+        case Narrowed():
+            return f"VM {fact.resource} is gone"
         case Restored():
             return _how(fact)
         case PowerChanged():
             return fact.state.value
         case _:
             return ""
+
+
+_ACTION_WORDS: Final[Mapping[str, str]] = {
+    "interrupted": "impact began",
+    "narrowed": "lost a VM",
+    "restored": "impact over",
+}
+"""Of those that would mislead: an event that is `interrupted` goes on."""
+
+
+def action_in_words(action: str) -> str:
+    """What happened, as people are told it: `started`, `resource added`."""
+    return _ACTION_WORDS.get(action, action.replace("_", " "))
 
 
 _START_WORDS: Final[Mapping[str, str]] = {

@@ -3,6 +3,7 @@
 from typing_extensions import override
 
 from forewarned.core.ids import ResourceName
+from forewarned.scenarios.values import times
 from forewarned.service import faults as service
 from forewarned.service.faults import FaultKind, FaultMethod, FaultRecord
 from forewarned.testing._arguments import MistakeError, Span, choose, span_or_none
@@ -21,7 +22,7 @@ class Fault:
 
     @override
     def __repr__(self) -> str:
-        return f"<Fault {self._fault.id} {self._fault.kind}, used {self.used} times>"
+        return f"<Fault {self._fault.id} {self._fault.kind}, used {times(self.used)}>"
 
     @property
     def used(self) -> int:

@@ -10,6 +10,7 @@ from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventSource, EventType, Priority
 from forewarned.metadata import wire
+from forewarned.scenarios import values
 from forewarned.service.azure import inventory
 from forewarned.service.azure.actions import Action, operate
 from forewarned.service.events.api_versions import EVENT_VERSIONS
@@ -160,5 +161,5 @@ class Vm:
         self._server.ledger.wait(
             lambda: self.polls >= times,
             timeout=timeout,
-            otherwise=f"VM {self.name} has read its document {self.polls} times, not {times},",
+            otherwise=f"VM {self.name} has not read its document {values.times(times)}",
         )

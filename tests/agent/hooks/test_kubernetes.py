@@ -113,6 +113,16 @@ async def test_pods_that_would_not_go_or_would_not_come_back_stay(
     assert asked == ["/api/v1/namespaces/default/pods/web-1/eviction"]
 
 
+async def test_one_pod_that_stays_is_told(
+    api: KubernetesApi, service: Service, token: Path
+) -> None:
+    api.add_pod("bare-1", owner=None)
+
+    outcome = await drain(service, token).run(a_call())
+
+    assert outcome.detail == "cordoned node-1, evicted its pods; 1 stays"
+
+
 async def test_pods_that_nothing_makes_anew_go_if_the_file_says_so(
     api: KubernetesApi, service: Service, token: Path
 ) -> None:

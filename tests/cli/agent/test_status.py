@@ -148,8 +148,12 @@ def test_where_several_events_fit_they_are_listed() -> None:
         (msgspec.structs.replace(an_event(), rule=""), "rule         none: the agent does nothing"),
         (an_event(stage=Stage.RESTORING), "restarted    yes"),
         (
+            msgspec.structs.replace(an_event(), not_put_back=("drain",)),
+            "drain: undo its changes by hand",
+        ),
+        (
             msgspec.structs.replace(an_event(), not_put_back=("drain", "stop")),
-            "drain, stop: put it back by hand",
+            "drain, stop: undo their changes by hand",
         ),
         (msgspec.structs.replace(an_event(), reappeared=True), "shown again  after it was gone"),
     ],

@@ -73,8 +73,8 @@ def test_a_file_of_tokens_is_imported_and_twice_does_no_harm(
     second = token(database, tmp_path, "import", str(tmp_path / FILE))
 
     assert "'forewarned token import' adds them" in hint.stderr
-    assert first.stdout == "2 of 2 tokens were added\n"
-    assert second.stdout == "0 of 2 tokens were added\n"
+    assert first.stdout == "added 2 of 2 tokens\n"
+    assert second.stdout == "added 0 of 2 tokens\n"
     digests = {each.token_sha256 for each in principals.load(tmp_path / FILE)}
     assert {found for [found] in database.ask("SELECT token_sha256 FROM principals")} == digests
 

@@ -93,7 +93,7 @@ async def test_a_store_is_copied_whole(tmp_path: Path) -> None:
     async with a_store(tmp_path / "new") as store:
         assert await load(store) == a_scope()
     assert said.exit_code == 0
-    assert said.stdout.startswith("copied 1 scopes, 1 VMs, 0 events")
+    assert said.stdout.startswith("copied 1 scope, 1 VM, 0 events")
 
 
 def test_what_is_no_store_is_not_copied(tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def test_tasks_that_no_one_claims_are_named_with_their_actuator(served: Served) 
     served.start(served.steered.post(f"/v1/events/{event_id}/approve")).result()
     served.run("clock", "step", "3m")
 
-    assert findings(served)["tasks_unclaimed"]["where"] == "actuator rack1"
+    found = findings(served)["tasks_unclaimed"]
+    assert found["where"] == "actuator rack1"
+    assert found["what"] == "tasks not claimed for 2m or more: 1"
 
 
 def test_settings_that_the_running_server_does_not_have_are_named(

@@ -123,7 +123,7 @@ def test_a_silent_handler_is_not_examined_further_and_told_what_to_check(
     assert "the handler prints: no\ufffdnetwork" in told.stdout
     assert told.stdout.count("  risk      ") == 1
     assert "sent no request in any scenario. Check" in told.stdout
-    assert "; 31 were not played." in told.stdout
+    assert "; not played: 31." in told.stdout
     assert "earned no grade" in told.stdout
     suite = ET.parse(tmp_path / "exam.xml").getroot()[0]  # noqa: S314  # our own
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("33", "2", "31")
@@ -148,7 +148,7 @@ def test_a_handler_that_is_always_refused_is_not_examined_further_and_told_why()
     assert refused in told.stdout
     # In how many of the two scenarios it came to ask is a matter of its start.
     assert re.search(r"Required metadata header not specified\) \([12] times?\)", told.stdout)
-    assert "; 31 were not played." in told.stdout
+    assert "; not played: 31." in told.stdout
 
 
 def test_a_file_of_ones_own_is_played_and_gives_no_grade(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_file_of_ones_own_is_played_and_gives_no_grade(tmp_path: Path) -> None
     )
 
     assert passed.exit_code == 0
-    assert "1 of 1 scenarios passed" in passed.stdout
+    assert "Passed 1 of 1 scenario in " in passed.stdout
     assert "rade" not in passed.stdout
 
 

@@ -100,4 +100,19 @@ def test_an_answer_is_told_in_a_line(body: str, words: str) -> None:
 
 def test_no_answer_is_told_with_its_reason() -> None:
     assert told(Unanswered(at=NOON, loss="broken", reason="it broke")).endswith(": it broke")
-    assert told(Unanswered(at=NOON, loss="broken")).endswith(" no answer: broken")
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        ("unreached", "it can't be reached"),
+        ("timed_out", "it did not answer in time"),
+        ("broken", "it broke the connection"),
+        ("oversized", "it sent too much"),
+        ("of-a-later-version", "of-a-later-version"),
+    ],
+)
+def test_no_answer_is_told_in_words_where_the_recording_has_no_reason(
+    loss: str, words: str
+) -> None:
+    assert told(Unanswered(at=NOON, loss=loss)).endswith(f" no answer: {words}")

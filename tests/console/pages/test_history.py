@@ -126,6 +126,19 @@ async def test_history_is_filtered_by_event_and_by_what_was_done(console: Consol
     assert other not in page
 
 
+async def test_what_happened_is_told_and_offered_in_words(console: ConsoleClient) -> None:
+    await console.switch_on("web")
+    await console.send("/actions/restart", vm="web", step="send")
+    [event] = await console.events()
+    await console.send(f"/events/{event['event_id']}/approve")
+
+    page = await console.see("/history?action=interrupted")
+
+    assert page.count("<td>impact began</td>") == 1
+    assert '<option value="interrupted" selected>impact began</option>' in page
+    assert '<option value="resource_added">resource added</option>' in page
+
+
 async def test_history_is_filtered_by_date_up_to_and_with_the_last_minute_or_day(
     console: ConsoleClient,
 ) -> None:

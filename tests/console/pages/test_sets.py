@@ -47,11 +47,20 @@ async def test_instances_keep_their_model_until_they_are_brought_to_the_latest(
     await console.send("/sets/upgrade", id=set_path)
 
     upgraded = text_of(await console.see(path))
-    assert "2 on an older model" in text_of(edited)
+    assert "2 instances are on an older model" in text_of(edited)
     assert 'id="delay" name="delay" type="number" min="5" max="15" value="7"' in edited
     assert "older model" in scope
     assert "All are on the latest model" in upgraded
     assert "shop_1 running yes 7m" in upgraded
+
+
+async def test_one_instance_on_an_older_model_is_told(console: ConsoleClient) -> None:
+    where = re.sub(r"&done=.*", "", await _create(console, capacity="1", notified="off"))
+    await console.send(where, capacity="1", notified="on", delay="7")
+
+    told = text_of(await console.see(where))
+
+    assert "1 instance is on an older model. It keeps its model until it is upgraded" in told
 
 
 async def test_a_set_of_the_fleet_can_be_edited_and_scaled(console: ConsoleClient) -> None:
@@ -226,7 +235,7 @@ async def test_bringing_instances_to_the_latest_model_is_told_beforehand(
     assert told.status_code == 200
     assert "2 instances are upgraded to the latest model at once: shop_0, shop_1." in words
     assert "gets a Terminate event and 7m to prepare" in words
-    assert "2 on an older model" in text_of(await console.see(where))
+    assert "2 instances are on an older model" in text_of(await console.see(where))
 
 
 async def test_many_sets_are_listed_a_page_at_a_time_and_found_by_name() -> None:

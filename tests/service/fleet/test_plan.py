@@ -387,7 +387,9 @@ def test_every_fault_is_found_with_its_place() -> None:
     )
 
     found = [mistake.path for mistake in mistakes(plan)]
+    told = [str(mistake.error) for mistake in mistakes(plan)]
 
+    assert "expected at most 0, one for each VM, got 1" in told
     assert found == [
         ("vms", 0, "name"),
         ("vms", 0, "address"),

@@ -68,7 +68,9 @@ class KubernetesHook(UndoableTable, frozen=True, kw_only=True):
         told = f"cordoned {name}" if cordoned else f"{name} was already cordoned"
         if self.evict:
             left = await self._evict(cluster, name, call)
-            told += f", evicted its pods; {len(left)} stay" if left else ", evicted its pods"
+            told += ", evicted its pods"
+            if left:
+                told += f"; {len(left)} {'stays' if len(left) == 1 else 'stay'}"
         return told
 
     @override

@@ -139,7 +139,8 @@ def _reasons(event: EventStatus) -> Iterator[tuple[str, str]]:
     if event.rule:
         yield "approval", _approval(event)
     if event.not_put_back:
-        yield "not put back", f"{listing(event.not_put_back)}: put it back by hand"
+        whose = "its" if len(event.not_put_back) == 1 else "their"
+        yield "not put back", f"{listing(event.not_put_back)}: undo {whose} changes by hand"
     if event.reappeared:
         yield "shown again", "after it was gone: the agent does nothing about it"
     if event.came_back:

@@ -18,6 +18,7 @@ from forewarned.cli.parameters import read_expiry
 from forewarned.cli.session import Session, json_option, printed_as_json
 from forewarned.cli.stores.principal_places import Place, place_of, store_option
 from forewarned.cli.tables import principal_table
+from forewarned.cli.wording import count
 from forewarned.clock import wall_clock
 from forewarned.security import principals
 from forewarned.security.identities import TENANT_ID, Principal, Role
@@ -197,7 +198,7 @@ def import_(*, file: Path | None, config: Path | None, data: str | None, store: 
                 )
         known.extend(added)
     if not printed_as_json([_shown(each) for each in added]):
-        click.echo(f"{len(added)} of {len(given)} tokens were added")
+        click.echo(f"added {len(added)} of {count(len(given), 'token')}")
 
 
 def _hint_at_file(place: Place) -> None:

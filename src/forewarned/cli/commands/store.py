@@ -9,6 +9,7 @@ from forewarned.cli.failures import RefusedError
 from forewarned.cli.progress_bar import progress_bar
 from forewarned.cli.session import json_option, printed_as_json
 from forewarned.cli.stores.ends import opened_source, opened_target
+from forewarned.cli.wording import count
 from forewarned.security.state_directory import DATABASE
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.errors import (
@@ -98,7 +99,8 @@ def copy(*, source: str, target: str, restart: bool) -> None:
         return
     rows = copied.rows
     click.echo(
-        f"copied {rows['scopes']:,} scopes, {rows['resources']:,} VMs, {rows['events']:,} events"
-        f" and {rows['history']:,} rows of history; both stores are equal"
+        f"copied {count(rows['scopes'], 'scope')}, {count(rows['resources'], 'VM')},"
+        f" {count(rows['events'], 'event')} and {count(rows['history'], 'row')} of history;"
+        " both stores are equal"
     )
     click.echo("Don't start a server on the old store again: VMs would read outdated documents.")

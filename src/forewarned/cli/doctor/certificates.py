@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarned.cli.doctor.finding import Finding, problem, warning
+from forewarned.cli.wording import count
 from forewarned.runtime.settings import Settings
 from forewarned.security.certificates import CA_FILE, FEED_FILE, SERVER_FILE, CertificateError
 from forewarned.security.server_tls import CertificateFiles, check, expires_at
@@ -72,4 +73,4 @@ def _of_own(path: Path, *, now: datetime) -> Iterator[Finding]:
 
 
 def _days(left: timedelta) -> str:
-    return "less than a day" if left.days < 1 else f"{left.days} days"
+    return "less than a day" if left.days < 1 else count(left.days, "day")

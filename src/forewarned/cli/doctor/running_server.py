@@ -153,8 +153,7 @@ class RunningServer:
             yield problem(
                 "tasks_unclaimed",
                 where=f"actuator {actuator}",
-                what=f"{number} of its tasks have not been claimed for"
-                f" {format_duration(_UNCLAIMED)} or more",
+                what=f"tasks not claimed for {format_duration(_UNCLAIMED)} or more: {number}",
                 todo="If the server runs this actuator itself, the server's log says why it is not"
                 " running. Otherwise start it on its machine with `forewarned actuator run`.",
             )
@@ -243,7 +242,8 @@ def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
             yield warning(
                 "subscription_failing",
                 where=where,
-                what=f"{each.health.failures} attempts in a row failed ({each.health.last_error});"
+                what=f"{count(each.health.failures, 'attempt')} failed since the last delivery"
+                f" ({each.health.last_error});"
                 f" waiting: {count(each.health.pending, 'message')}",
                 todo="Correct the target. The server tries each message again for a day.",
             )

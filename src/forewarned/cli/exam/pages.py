@@ -65,10 +65,10 @@ def print_outcome(outcome: Outcome) -> None:
             click.echo(line)
     total = len(outcome.reports) + len(outcome.unplayed)
     passed = len(outcome.reports) - len(outcome.failed)
-    rest = f"; {len(outcome.unplayed)} were not played" if outcome.unplayed else ""
+    rest = f"; not played: {len(outcome.unplayed)}" if outcome.unplayed else ""
     took = f"{outcome.took.total_seconds():.1f}s"
     click.echo()
-    click.echo(f"{passed} of {total} scenarios passed in {took}{rest}.")
+    click.echo(f"Passed {passed} of {count(total, 'scenario')} in {took}{rest}.")
     if outcome.is_graded:
         grade = outcome.grade
         reached = "The handler earned no grade." if grade is None else f"Grade: {grade}."

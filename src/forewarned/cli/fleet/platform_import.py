@@ -12,6 +12,7 @@ import msgspec
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.fleet.file_output import output_option, write_fleet
 from forewarned.cli.session import json_option
+from forewarned.cli.wording import count
 from forewarned.service.fleet.validation import is_name
 from forewarned.service.sources.listing import ListedVm, Listing
 
@@ -124,7 +125,7 @@ def fleet_file(listing: Listing, *, platform: str) -> Iterator[str]:
     """Its lines. A VM that can't be declared as it is becomes a comment that says why."""
     names: set[str] = set()
     sets: list[ListedVm] = []
-    yield f"# {len(listing.vms)} VMs, listed by forewarned fleet import {platform}.\n"
+    yield f"# {count(len(listing.vms), 'VM')}, listed by forewarned fleet import {platform}.\n"
     for vm in listing.vms:
         if why := _objection(vm, names):
             yield "\n"

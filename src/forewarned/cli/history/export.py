@@ -14,6 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.history.filters import filter_options, filters
 from forewarned.cli.session import Session, with_session
+from forewarned.cli.wording import count
 
 
 @click.command()
@@ -70,7 +71,7 @@ def export(
         for piece in session.control.download("/v1/history/export", wanted):
             file.write(piece)
             rows += piece.count(b"\n")
-            bar.update(task, description=f"exporting: {max(rows, 0):,} lines")
+            bar.update(task, description=f"exporting: {count(max(rows, 0), 'line')}")
     if output is not None and not session.is_json:
         click.echo(f"exported history to {output}", err=True)
 

@@ -10,6 +10,7 @@ from forewarned.cli.failures import ExitCode, RefusedError, UsageError
 from forewarned.cli.progress_bar import progress_bar
 from forewarned.cli.session import json_option, printed_as_json
 from forewarned.cli.stores.principal_places import place_of, store_option
+from forewarned.cli.wording import count
 from forewarned.config.values import DatabaseUrl
 from forewarned.security.state_directory import DATABASE
 from forewarned.storage.errors import CannotOpenError
@@ -85,9 +86,9 @@ def _print(verified: Verified) -> None:
         return
     for found in verified.findings:
         click.echo(found.message)
-    click.echo(f"{verified.checked:,} rows are as they were written")
+    click.echo(f"as written: {count(verified.checked, 'row')}")
     if verified.removed:
-        click.echo(f"{verified.removed:,} rows were removed by retention")
+        click.echo(f"removed by retention: {count(verified.removed, 'row')}")
     if verified.unchained:
-        click.echo(f"{verified.unchained:,} rows are not chained yet, and can't be verified")
+        click.echo(f"not chained yet, can't be verified: {count(verified.unchained, 'row')}")
     click.echo(f"head {verified.head}")

@@ -1,15 +1,26 @@
 """A line of a recording, as people read it. Pure."""
 
 import json
+from collections.abc import Mapping
+from typing import Final
 
 from forewarned.cli.wording import instant, plain
 from forewarned.recordings.form import Answered, Outcome
+
+_LOSSES: Final[Mapping[str, str]] = {
+    "unreached": "it can't be reached",
+    "timed_out": "it did not answer in time",
+    "broken": "it broke the connection",
+    "oversized": "it sent too much",
+}
+"""What happened, where a recording is anonymous and so does not have the reason."""
 
 
 def told(outcome: Outcome) -> str:
     """`2026-11-17 09:30:00 200 incarnation 3: Reboot Scheduled web_0`"""
     if not isinstance(outcome, Answered):
-        return f"{instant(outcome.at)} no answer: {plain(outcome.reason or outcome.loss)}"
+        why = outcome.reason or _LOSSES.get(outcome.loss, outcome.loss)
+        return f"{instant(outcome.at)} no answer: {plain(why)}"
     return plain(f"{instant(outcome.at)} {outcome.status} {_said(outcome)}")
 
 

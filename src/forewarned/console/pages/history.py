@@ -17,7 +17,12 @@ from forewarned.service.listings import HistoryFilter, HistoryRow
 
 _PER_PAGE: Final = 100
 _FILTERS: Final = ("vm", "scope", "event", "type", "action", "actor", "from", "to")
-_ACTIONS: Final = tuple(sorted({*transitions.ACTIONS, "declared", "withdrawn", "refused"}))
+_ACTIONS: Final = {
+    action: transitions.action_in_words(action)
+    for action in sorted(
+        {*transitions.ACTIONS, "declared", "withdrawn", "refused"}, key=transitions.action_in_words
+    )
+}
 
 
 async def show_history(visit: Visit) -> Response:

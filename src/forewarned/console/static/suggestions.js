@@ -89,7 +89,7 @@ function open(one, found) {
     one.setAttribute("aria-controls", "suggestion-list");
   }
   const count = options().length;
-  tell(count === 0 ? "No name matches" : `${count} suggestions, arrow keys to choose`);
+  tell(count === 0 ? "No name matches" : `${count} ${count === 1 ? "suggestion" : "suggestions"}, arrow keys to choose`);
 }
 
 function close() {

@@ -3,6 +3,7 @@
 What is approved there is what VMs approve in their own documents; either counts the same.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, multi_status, ok
@@ -38,14 +39,19 @@ def acknowledge_list(tx: Transaction, asked: Asked) -> ArmAnswer:
     results = _acknowledged(tx, asked, _listed(asked.body))
     if not any(results.values()):
         return ok({"value": _APPROVED})
-    refused = sum(refusal is not None for refusal in results.values())
-    summary = (
-        f"{refused} of {len(results)} scheduled events were not approved: see details. The others "
-        "were."
-    )
-    error = error_body("MultiStatusResponse", summary)
+    error = error_body("MultiStatusResponse", _summary(results))
     error["details"] = [_detail(text, refusal) for text, refusal in results.items()]
     return multi_status({"error": error})
+
+
+def _summary(results: Mapping[str, RefusalError | None]) -> str:
+    refused = sum(refusal is not None for refusal in results.values())
+    if refused == len(results):
+        return "None of the scheduled events was approved: see details."
+    return (
+        f"Not approved: {refused} of {len(results)} scheduled events, see details. The others were"
+        " approved."
+    )
 
 
 def _acknowledged(

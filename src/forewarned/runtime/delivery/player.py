@@ -163,7 +163,7 @@ class Player:
         delay = _SILENT if outcome.loss == "timed_out" else None
         fault = Fault(kind=FaultKind.RESET, method=FaultMethod.GET, delay=delay)
         self._fault_id = self._faults.add(fault).fault.id
-        _log.info("replayed a loss", extra={"loss": outcome.loss})
+        _log.info("replayed a request without an answer", extra={"loss": outcome.loss})
 
     def _remove_fault(self) -> None:
         if self._fault_id is not None:
@@ -210,5 +210,6 @@ class RecordedApprovals:
             if event_id.upper() not in self.player.event_ids:
                 raise UnknownEventError(event_id)
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
-        cause = f"event {', '.join(event_ids)} of the recording"
+        named = "event" if len(event_ids) == 1 else "events"
+        cause = f"{named} {', '.join(event_ids)} of the recording"
         await self._engine.decide(lambda tx: tx.record("approved", by=by, cause=cause))

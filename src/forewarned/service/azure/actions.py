@@ -45,8 +45,10 @@ class Action(StrEnum):
 
 
 class NotRunningError(RefusalError, category=Category.CONFLICT, field="resources"):
-    def __init__(self, name: str, state: str, action: str) -> None:
-        super().__init__(f"VM {name!r} is {state}, and {action} needs it running: start it first")
+    def __init__(self, name: str, state: str, done: str) -> None:
+        super().__init__(
+            f"VM {name!r} is {state}, and must be running to be {done}: start it first"
+        )
         self.name = name
 
 
@@ -60,6 +62,11 @@ _EVENTS: Final = {
     Action.RESTART: (EventType.REBOOT, EventSource.USER),
     Action.REDEPLOY: (EventType.REDEPLOY, EventSource.USER),
     Action.EVICT: (EventType.PREEMPT, EventSource.PLATFORM),
+}
+_PARTICIPLES: Final = {
+    Action.RESTART: "restarted",
+    Action.REDEPLOY: "redeployed",
+    Action.EVICT: "evicted",
 }
 _POWER: Final = {
     Action.START: ResourceState.RUNNING,
@@ -209,7 +216,7 @@ def _switch(tx: Transaction, vms: Sequence[VmView], state: ResourceState, *, by:
 def _refuse_off(vms: Iterable[VmView], action: Action) -> None:
     for vm in vms:
         if vm.resource.state in _OFF:
-            raise NotRunningError(vm.name, vm.resource.state, action)
+            raise NotRunningError(vm.name, vm.resource.state, _PARTICIPLES[action])
 
 
 def _by_scope(

@@ -198,9 +198,10 @@ def _count_mistakes(
         yield _mistake(path, f"expected a whole number of at least 0, got {count}")
     above = path[:-1]
     for key, listed in (("addresses", declared.addresses), ("hosts", declared.hosts)):
-        if len(listed) > max(count, 0):
+        most = max(count, 0)
+        if len(listed) > most:
             yield _mistake(
-                (*above, key), f"{len(listed)} are listed, but there are only {count} VMs"
+                (*above, key), f"expected at most {most}, one for each VM, got {len(listed)}"
             )
     for index, address in enumerate(declared.addresses):
         yield from _bad_address(address, (*above, "addresses", index))

@@ -215,7 +215,8 @@ class Subscriptions:
             _found(tx, name)
             found = tx.redeliver(name, numbers)
             if found:
-                tx.record("subscription_redelivered", by=by, cause=f"{name}: {found} messages")
+                cause = f"{name}: {found} message{'' if found == 1 else 's'}"
+                tx.record("subscription_redelivered", by=by, cause=cause)
             return found
 
         return await self._engine.decide(decision)

@@ -99,6 +99,9 @@ _WORDS: Final[Mapping[type[nodes.Node], str]] = {
     nodes.FilterBlock: "{% filter %} is not allowed",
     nodes.With: "{% with %} is not allowed",
     nodes.Block: "{% block %} is not allowed",
+    nodes.Scope: "{% autoescape %} is not allowed",
+    nodes.Dict: "a table in braces is not allowed",
+    nodes.Pos: "a unary + is not allowed",
     nodes.Mul: "* is not allowed",
     nodes.Pow: "** is not allowed",
     nodes.Mod: "% is not allowed",
@@ -256,7 +259,7 @@ def _refuse_unfit(tree: nodes.Template) -> None:
 
 def _refuse_below(node: nodes.Node, *, depth: int, loops: int) -> None:
     if not isinstance(node, _ALLOWED):
-        why = _WORDS.get(type(node), f"{type(node).__name__} is not allowed")
+        why = _WORDS.get(type(node), "this part of Jinja2 is not allowed")
         raise BadTemplateError(why, node.lineno)
     if isinstance(node, nodes.Filter) and node.name not in FILTER_NAMES:
         known = ", ".join(FILTER_NAMES)

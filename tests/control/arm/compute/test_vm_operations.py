@@ -141,6 +141,22 @@ async def test_only_spot_vms_are_evicted(cloud: Emulator) -> None:
     assert refused[:2] == (409, "OperationNotAllowed")
 
 
+@pytest.mark.parametrize(
+    ("action", "done"),
+    [("restart", "restarted"), ("redeploy", "redeployed"), ("simulateEviction", "evicted")],
+)
+async def test_a_vm_that_is_off_is_not_acted_on_and_its_owner_told_why(
+    cloud: Emulator, action: str, done: str
+) -> None:
+    await cloud.good("PUT", WEB, PLAIN)
+    await cloud.begin("POST", f"{WEB}/deallocate")
+
+    assert await cloud.refused("POST", f"{WEB}/{action}") == (
+        *(409, "OperationNotAllowed"),
+        f"VM 'web' is deallocated, and must be running to be {done}: start it first",
+    )
+
+
 async def test_maintenance_of_the_platform_is_shown_and_begins_when_its_owner_says(
     cloud: Emulator,
 ) -> None:

@@ -196,6 +196,7 @@ async def test_undelivered_messages_are_listed_with_the_reason_and_redelivered(
     health = (await control.get("/v1/subscriptions/ops"))["health"]
     one = await control.post("/v1/subscriptions/ops/redeliver", {"numbers": numbers[:1]})
     left = (await control.get(path, state="undelivered"))["deliveries"]
+    [recorded] = (await control.get("/v1/history", action="subscription_redelivered"))["history"]
     rest = await control.post("/v1/subscriptions/ops/redeliver")
 
     assert [each["number"] for each in listed] == numbers
@@ -205,6 +206,7 @@ async def test_undelivered_messages_are_listed_with_the_reason_and_redelivered(
     assert [each["number"] for each in first] == numbers[:1]
     assert (health["undelivered"], health["pending"]) == (2, 0)
     assert (one, rest["messages"] >= 1) == ({"messages": 1}, True)
+    assert recorded["cause"] == "ops: 1 message"
     assert [each["number"] for each in left] == numbers[1:]
 
 
