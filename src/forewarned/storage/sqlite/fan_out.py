@@ -14,7 +14,7 @@ from forewarned.core.ids import ResourceName
 from forewarned.service.subscriptions.model import Message, Subscription
 from forewarned.storage.diff import fold
 from forewarned.storage.relational.publishing import outbox
-from forewarned.storage.relational.publishing.outbox import Place
+from forewarned.storage.relational.publishing.outbox import NOWHERE, Place
 from forewarned.storage.rows import Row, micros, to_json
 from forewarned.storage.sqlite.database import SqliteDatabase
 
@@ -36,6 +36,24 @@ class PlaceCache:
         self._limit = limit
         self._places: dict[str, Place] = {}
 
+    def of(self, database: SqliteDatabase, messages: Sequence[Message]) -> Sequence[Place]:
+        """Of the VMs of each of them; `NOWHERE` where that is not known."""
+        found = [self._place_of_first(message) for message in messages]
+        if NOWHERE not in found:
+            return found
+        known = self.find(database, outbox.first_unplaced(messages))
+        found = [outbox.place_among(known, message.vms) for message in messages]
+        left = [
+            message
+            for message, place in zip(messages, found, strict=True)
+            if place is NOWHERE and len(message.vms) > 1
+        ]
+        if others := outbox.unplaced(left):
+            # A copy: the second look-up may make room by forgetting the first.
+            known = {**known, **self.find(database, others)}
+            found = [outbox.place_among(known, message.vms) for message in messages]
+        return found
+
     def find(self, database: SqliteDatabase, vms: Collection[ResourceName]) -> dict[str, Place]:
         """By the VM's name as names are compared. There may be others in it."""
         missing = [vm for vm in vms if fold(vm) not in self._places]
@@ -48,6 +66,10 @@ class PlaceCache:
 
     def forget(self) -> None:
         self._places.clear()
+
+    def _place_of_first(self, message: Message) -> Place:
+        """Of its first VM: mostly the only one, and kept since the event's message before."""
+        return self._places.get(fold(message.vms[0]), NOWHERE) if message.vms else NOWHERE
 
 
 def write(
@@ -70,38 +92,20 @@ def write(
     ]
     if not addressed:
         return False
-    found = iter(_places(database, places, [message for message, _ in addressed]))
+    found = iter(places.of(database, [message for message, _ in addressed]))
     last = _last_number(database)
     rows: list[Row] = []
     runs: list[Row] = []
-    for names, run in groupby(addressed, key=_names):
+    for same, run in groupby(addressed, key=_takers):
         first = last + 1
         for message, _ in run:
             last += 1
             rows.append((last, message.scope_id, outbox.content_of(message, next(found))))
-        runs.append((first, last, to_json(names), micros(now)))
+        runs.append((first, last, to_json([each.name for each in same]), micros(now)))
     _insert(database, *_MESSAGES, rows)
     _insert(database, *_ADDRESSED, runs)
     _note_number(database, last)
     return True
-
-
-def _places(
-    database: SqliteDatabase, places: PlaceCache, messages: Sequence[Message]
-) -> Sequence[Place]:
-    """Of each of them."""
-    known = places.find(database, outbox.first_unplaced(messages))
-    found = [outbox.place_among(known, message.vms) for message in messages]
-    left = [
-        message
-        for message, place in zip(messages, found, strict=True)
-        if place is outbox.NOWHERE and len(message.vms) > 1
-    ]
-    if others := outbox.unplaced(left):
-        # A copy: the second look-up may make room by forgetting the first.
-        known = {**known, **places.find(database, others)}
-        found = [outbox.place_among(known, message.vms) for message in messages]
-    return found
 
 
 def _insert(
@@ -122,9 +126,9 @@ def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
             at += size
 
 
-def _names(addressed: tuple[Message, Sequence[Subscription]]) -> list[str]:
+def _takers(addressed: tuple[Message, Sequence[Subscription]]) -> Sequence[Subscription]:
     _, takers = addressed
-    return [each.name for each in takers]
+    return takers
 
 
 def _last_number(database: SqliteDatabase) -> int:
