@@ -38,8 +38,8 @@ _MOST_EACH: Final = 8
 """Of one subscription: a target that answers slowly must not keep the others waiting."""
 _MOST_FAILING: Final = 1
 """Of one whose last attempt failed: its target may take its whole time limit to say nothing."""
-_MOST_QUEUED: Final = 1024
-"""Deliveries that are made in one turn: changes wait for it on SQLite."""
+_MOST_QUEUED: Final = 2048
+"""Deliveries that are made in one turn: changes wait for it on SQLite, a few milliseconds."""
 MOST_REMOVED: Final = 1024
 """Deliveries that are removed, or given up untried, in one turn because they are too old."""
 _AT_ONCE: Final = timedelta(0)

@@ -41,18 +41,23 @@ QUEUE_DELIVERY: Final = """
 """
 
 _QUEUE_ADDRESSED: Final = """
-    INSERT INTO deliveries (number, subscription, scope_id, queued_at, due_at)
-    SELECT number, taker.value, scope_id, written_at,
-           CASE WHEN row_number() OVER (PARTITION BY taker.value, scope_id ORDER BY number) > 1
-                  OR EXISTS (SELECT 1 FROM deliveries
-                             WHERE subscription = taker.value
-                               AND deliveries.scope_id = messages.scope_id AND state = 'pending')
-                THEN NULL ELSE :now END
+    INSERT INTO deliveries (number, subscription, scope_id, queued_at)
+    SELECT number, taker.value, scope_id, written_at
     FROM addressed CROSS JOIN {takers}
     JOIN subscriptions ON name = taker.value
     JOIN messages ON number BETWEEN first_number AND last_number AND number <= :until
     WHERE first_number <= :until
 """
+EARLIER: Final = """
+    EXISTS (SELECT 1 FROM deliveries AS earlier
+            WHERE earlier.subscription = deliveries.subscription
+              AND earlier.scope_id = deliveries.scope_id
+              AND earlier.number < deliveries.number AND earlier.state = 'pending')
+"""
+_APPOINT_FIRST: Final = f"""
+    UPDATE deliveries SET due_at = :now WHERE number BETWEEN :first AND :until AND NOT {EARLIER}
+"""
+"""Of those just queued. Finding them as they are inserted would mean sorting them."""
 _LAST: Final = 2**63 - 1
 """Number of a message that never comes."""
 
@@ -214,7 +219,9 @@ def _queue_addressed(database: WritableDatabase, *, limit: int, before: int, now
         if until < last:
             break
     takers = database.dialect.each_of("takers", "taker")
-    database.write(_QUEUE_ADDRESSED.format(takers=takers), {"until": until, "now": now})
+    database.write(_QUEUE_ADDRESSED.format(takers=takers), {"until": until})
+    queued = {"first": found[0]["first_number"], "until": until}
+    database.write(_APPOINT_FIRST, {**queued, "now": now})
     database.write("DELETE FROM addressed WHERE last_number <= ?", (until,))
     database.write(
         "UPDATE addressed SET first_number = ? WHERE first_number <= ?", (until + 1, until)

@@ -39,12 +39,6 @@ _DELIVERIES: Final = """
     SELECT deliveries.*, content
     FROM deliveries JOIN messages ON messages.number = deliveries.number
 """
-_EARLIER: Final = """
-    EXISTS (SELECT 1 FROM deliveries AS earlier
-            WHERE earlier.subscription = deliveries.subscription
-              AND earlier.scope_id = deliveries.scope_id
-              AND earlier.number < deliveries.number AND earlier.state = 'pending')
-"""
 _CLAIMED: Final = """
     EXISTS (SELECT 1 FROM deliveries AS other
             WHERE other.subscription = deliveries.subscription
@@ -447,12 +441,12 @@ class PublishingWrites(Subscriptions):
         self._writable.write(
             f"""UPDATE deliveries SET due_at = NULL
                 WHERE {where} AND state = 'pending' AND due_at IS NOT NULL
-                  AND claimed_by IS NULL AND {_EARLIER}""",
+                  AND claimed_by IS NULL AND {outbox.EARLIER}""",
             values,
         )
         self._writable.write(
             f"""UPDATE deliveries SET due_at = :now
                 WHERE {where} AND state = 'pending' AND due_at IS NULL
-                  AND NOT {_EARLIER} AND NOT {_CLAIMED}""",
+                  AND NOT {outbox.EARLIER} AND NOT {_CLAIMED}""",
             {**values, "now": micros(self.real_now)},
         )
