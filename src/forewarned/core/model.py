@@ -109,6 +109,9 @@ class Publishing:
     """Whose fields are published; empty for the newest."""
 
 
+NO_PUBLISHING: Final = Publishing()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A scope's `scheduledEventsPolicy`: what needs no approval, and what others are told."""
@@ -116,7 +119,7 @@ class Policy:
     approves_user_reboot: bool = False
     approves_user_redeploy: bool = False
     approves_when_all_down: bool = True
-    publishing: Publishing = Publishing()
+    publishing: Publishing = NO_PUBLISHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,7 @@ def cause(fact: Transition) -> str:
     """Why it happened, where the transition says so."""
     match fact:
         case Started():
-            return fact.cause.value
+            return str(fact.cause)
         case Completed() | Canceled() | Stalled():
             return fact.reason
         case Narrowed():

@@ -10,7 +10,7 @@ from typing import Final
 
 from forewarned.core.copying import replace
 from forewarned.core.ids import ScopeId
-from forewarned.core.model import Actor, Publishing
+from forewarned.core.model import NO_PUBLISHING, Actor, Publishing
 from forewarned.service.azure import enrollment, inventory
 from forewarned.service.azure.models.policies import stored_publishing
 from forewarned.service.azure.resource_ids import (
@@ -38,7 +38,7 @@ def take_over(tx: Transaction, *, by: Actor) -> None:
         return
     for scope_id, publishing in list(_asked_for(tx)):
         policy = tx.load(scope_id).policy
-        if policy.publishing == Publishing():
+        if policy.publishing == NO_PUBLISHING:
             enrollment.set_policy(tx, scope_id, replace(policy, publishing=publishing), by=by)
     tx.put_note(_TAKEN_OVER, "yes")
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from forewarned.core.ids import ResourceName, ScopeId
-from forewarned.core.model import Event, EventSource, EventType, Publishing
+from forewarned.core.model import NO_PUBLISHING, Event, EventSource, EventType, Publishing
 from forewarned.core.transitions import (
     Approved,
     Canceled,
@@ -27,7 +27,6 @@ from forewarned.service.subscriptions.targets import TargetSpec
 
 MOST_PATTERNS: Final = 100
 """Of scopes, or of VMs, in a filter."""
-_NO_PUBLISHING: Final = Publishing()
 _USUAL_SHAPE: Final = Shape()
 
 
@@ -68,7 +67,7 @@ class Message(NamedTuple):
     """Who asked for it, by name."""
     cause: str = ""
     """Why it happened, where there is something to say."""
-    publishing: Publishing = _NO_PUBLISHING
+    publishing: Publishing = NO_PUBLISHING
     """What the policy of the scope says of publishing."""
     resource_id: str = ""
     """ARM's id of the VM or, if it is in one, of its set; empty if it is not known any more."""

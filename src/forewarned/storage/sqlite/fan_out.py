@@ -8,6 +8,7 @@ for is not written.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, groupby
+from operator import itemgetter
 from typing import Final
 
 from forewarned.core.ids import ResourceName
@@ -96,7 +97,7 @@ def write(
     last = _last_number(database)
     rows: list[Row] = []
     runs: list[Row] = []
-    for same, run in groupby(addressed, key=_takers):
+    for same, run in groupby(addressed, key=itemgetter(1)):
         first = last + 1
         for message, _ in run:
             last += 1
@@ -124,11 +125,6 @@ def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         while len(rows) - at >= size:
             yield rows[at : at + size]
             at += size
-
-
-def _takers(addressed: tuple[Message, Sequence[Subscription]]) -> Sequence[Subscription]:
-    _, takers = addressed
-    return takers
 
 
 def _last_number(database: SqliteDatabase) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from forewarned.core.model import Policy, Publishing
+from forewarned.core.model import NO_PUBLISHING, Policy, Publishing
 from forewarned.service.azure.models.documents import (
     Fields,
     InvalidPropertyError,
@@ -44,11 +44,11 @@ def stored_publishing(declaration: Declaration) -> Publishing:
     """Off if an earlier version stored an invalid policy unchecked."""
     # Most say nothing of it, and need not be read.
     if _GRID not in declaration.document:
-        return Publishing()
+        return NO_PUBLISHING
     try:
         return read_policy(Fields(decoded(declaration)).object("properties")).publishing
     except InvalidPropertyError:
-        return Publishing()
+        return NO_PUBLISHING
 
 
 def settle_policy(document: Json) -> None:
@@ -79,7 +79,7 @@ def show_policy(policy: Policy) -> Json | None:
 def _read_publishing(given: Fields) -> Publishing:
     """In the newest version, if a client names none: `az` has an option for each."""
     if not given.flag(_ENABLE):
-        return Publishing()
+        return NO_PUBLISHING
     version = given.word(_VERSION) or NEWEST_EVENT_VERSIONS[0]
     return Publishing(enabled=True, api_version=version)
 

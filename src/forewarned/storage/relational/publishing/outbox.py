@@ -12,7 +12,7 @@ import msgspec
 from forewarned.core import transitions as facts
 from forewarned.core.change import Change
 from forewarned.core.ids import ResourceName, ScopeId
-from forewarned.core.model import Actor, Event, EventType, Publishing
+from forewarned.core.model import NO_PUBLISHING, Actor, Event, EventType, Publishing
 from forewarned.core.transitions import EventTransition, VmsTransition
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
@@ -61,7 +61,6 @@ _APPOINT_FIRST: Final = f"""
 _LAST: Final = 2**63 - 1
 """Number of a message that never comes."""
 
-_NO_PUBLISHING: Final = Publishing()
 _LEAVE_NO_VM: Final = frozenset({EventType.TERMINATE, EventType.PREEMPT})
 """Events of these types end with the removal of their VMs, mostly or always."""
 
@@ -277,7 +276,7 @@ def to_message(row: FoundRow) -> Message:
         vms=content.vms or event.resources,
         actor=content.actor,
         cause=content.cause,
-        publishing=content.publishing or _NO_PUBLISHING,
+        publishing=content.publishing or NO_PUBLISHING,
         resource_id=place.resource_id,
         location=place.location,
     )
@@ -298,7 +297,8 @@ def content_of(message: Message, place: Place = NOWHERE) -> str:
         actor,
         () if vms == event.resources else vms,
         cause,
-        None if publishing == _NO_PUBLISHING else publishing,
+        # Mostly the same object, and to compare values is a call.
+        None if publishing is NO_PUBLISHING or publishing == NO_PUBLISHING else publishing,
         place if place is not NOWHERE else None,
     )
     return _encode(content).decode()
