@@ -1,5 +1,6 @@
 """The whole server in one process, driven over HTTP: what it answers with 200 is durable (I14)."""
 
+import atexit
 import functools
 import json
 import os
@@ -47,7 +48,7 @@ class ServerSubject:
     title = "the whole server"
 
     def prepare(self, folder: Path) -> None:
-        shutil.copytree(_served_before().name, folder.parent, dirs_exist_ok=True)
+        shutil.copytree(_served_before(), folder.parent, dirs_exist_ok=True)
 
     def live(self, folder: Path, tell: Tell) -> None:
         log = folder.parent / "log of the killed"
@@ -102,18 +103,18 @@ class ServerSubject:
 
 
 @functools.cache
-def _served_before() -> tempfile.TemporaryDirectory[str]:
+def _served_before() -> Path:
     """What a server leaves whose VMs have read, so that their events are announced.
 
     Made once: to start a server is most of what a run takes.
     """
-    scratch = tempfile.TemporaryDirectory()
-    folder = Path(scratch.name)
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
     (folder / "fleet.toml").write_text(FLEET)
     with serving(folder, "--fleet", "fleet.toml") as server:
         for name in VMS:
             assert server.get(f"/vm/{name}{DOCUMENT}").status == 200
-    return scratch
+    return folder
 
 
 # Any: rows of the JSON of /v1.
