@@ -10,7 +10,7 @@ from forewarned.service.records import CommitCounts, Node, SeenNode
 
 LONGEST_SILENCE: Final = timedelta(seconds=3)
 """Nodes give a sign of life every second."""
-LONGEST_LAG: Final = timedelta(seconds=1)
+STALE_AFTER: Final = timedelta(seconds=1)
 """A node whose knowledge is older serves nothing to VMs that it has not just served."""
 
 
@@ -79,4 +79,4 @@ class Nodes:
 
 
 def is_fresh(seen: SeenNode, *, now: datetime) -> bool:
-    return now - seen.seen_at <= LONGEST_SILENCE and seen.lag <= LONGEST_LAG
+    return now - seen.seen_at <= LONGEST_SILENCE and seen.lag <= STALE_AFTER

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from forewarned.metadata.http.barrier import REMEMBERED, STALE_AFTER, Barrier
+from forewarned.metadata.http.barrier import REMEMBERED, STALE_AFTER_NS, Barrier
 from forewarned.metadata.options import Balancing, Options
 from tests.builders import A, a_scope, an_event
 from tests.metadata.fakes import (
@@ -46,11 +46,11 @@ class Node:
         self.pass_time()
 
     def go_stale(self) -> None:
-        self.pass_time(STALE_AFTER)
+        self.pass_time(STALE_AFTER_NS)
 
     def keep_looking(self, nanoseconds: int) -> None:
-        for _ in range(2 * nanoseconds // STALE_AFTER + 1):
-            self.pass_time(STALE_AFTER // 2)
+        for _ in range(2 * nanoseconds // STALE_AFTER_NS + 1):
+            self.pass_time(STALE_AFTER_NS // 2)
             self.look()
 
 
@@ -414,7 +414,7 @@ async def test_news_that_come_but_are_old_do_not_hold_a_poll_for_ever(node: Node
     began = node.nanoseconds
     client = await asked(at)
     for _ in range(10):
-        node.pass_time(STALE_AFTER // 2)
+        node.pass_time(STALE_AFTER_NS // 2)
         node.barrier.fresh(began)
     node.service.stopwatch.seconds += 6
     at.server.sweep()

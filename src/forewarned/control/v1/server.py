@@ -16,7 +16,7 @@ from forewarned.control.v1.metrics import CONTENT_TYPE
 from forewarned.control.v1.request_wire import Nothing, Speed, Step
 from forewarned.control.v1.services import Services
 from forewarned.service.errors import BadStepError, StoreUnavailableError
-from forewarned.service.nodes import LONGEST_LAG
+from forewarned.service.nodes import STALE_AFTER
 
 
 async def show_health(services: Services, request: Request, _: Admitted) -> Response:
@@ -33,7 +33,7 @@ async def show_health(services: Services, request: Request, _: Admitted) -> Resp
         found = await services.nodes.show() if shows_all else None
     except StoreUnavailableError:
         word = "store_unavailable"
-    if services.engine.lag >= LONGEST_LAG:
+    if services.engine.lag >= STALE_AFTER:
         # VMs that come here for the first time are turned away, so none should be sent here.
         word = "store_unavailable"
     status = HTTPStatus.OK if word == "ok" else HTTPStatus.SERVICE_UNAVAILABLE

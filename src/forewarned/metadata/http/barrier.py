@@ -15,12 +15,12 @@ from typing import Final
 from forewarned.clock import monotonic_ns
 from forewarned.core.ids import ResourceName
 from forewarned.metadata.options import Balancing
-from forewarned.service.nodes import LONGEST_LAG
+from forewarned.service.nodes import STALE_AFTER
 
 _log = logging.getLogger(__name__)
 
 _SECOND: Final = 1_000_000_000
-STALE_AFTER: Final = round(LONGEST_LAG.total_seconds() * _SECOND)
+STALE_AFTER_NS: Final = round(STALE_AFTER.total_seconds() * _SECOND)
 """Nanoseconds without news from the store."""
 REMEMBERED: Final = 30 * _SECOND
 """How many nanoseconds ago a VM may have been served here to need no wait."""
@@ -93,7 +93,7 @@ class Barrier:
             # A process that stood still for long remembers no VM: they have read elsewhere.
             self._lately, self._before = set(), self._lately if since < REMEMBERED else set()
             self._follower()
-        was_stale, self.is_stale = self.is_stale, now - self._heard_at >= STALE_AFTER
+        was_stale, self.is_stale = self.is_stale, now - self._heard_at >= STALE_AFTER_NS
         if self.is_stale and not was_stale:
             _log.warning(
                 "no news from the store: VMs served here get their last documents, others get 503"
