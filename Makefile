@@ -91,7 +91,7 @@ test-core: .venv/.dev ## run the core's tests, which must cover every branch of 
 test-tools: .venv/.dev ## test what the project is tested, measured and photographed with
 	$(PYTEST) tests/tools $(ARGS)
 
-test-all: ## run every test, the thorough ones, every hostile request and the artefacts too: an hour
+test-all: ## run every test, the thorough ones, many more hostile requests and the artefacts too: an hour
 	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova .venv-fuzz/.fuzz az lint test-core
 	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ELSEWHERE) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py

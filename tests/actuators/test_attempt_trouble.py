@@ -316,9 +316,9 @@ async def test_an_attempt_waits_for_room_on_the_target_before_the_vm_is_interrup
 @pytest.mark.parametrize(
     ("verdict", "told"),
     [
-        (Verdict(possible=True), "dry run: this would be possible: it"),
-        (Verdict(possible=True, reason="to hv-b"), "dry run: this would be possible: to hv-b"),
-        (Verdict(possible=False, reason="no room"), "dry run: this would not be possible: no room"),
+        (Verdict(possible=True), "would have been possible: it"),
+        (Verdict(possible=True, reason="to hv-b"), "would have been possible: to hv-b"),
+        (Verdict(possible=False, reason="no room"), "would not have been possible: no room"),
     ],
 )
 async def test_a_dry_run_says_what_the_platform_says(
@@ -334,4 +334,4 @@ async def test_a_dry_run_says_what_the_platform_says(
 
     await world.attempt(a_procedure(), dry_run=True)
 
-    assert task.error == told
+    assert task.error == f"it was a dry run, in which this {told}"

@@ -75,7 +75,7 @@ def test_without_a_server_the_error_says_how_to_start_one_and_where_it_looked() 
 
     told = " ".join([caught.value.message, *caught.value.advice])
     assert f"http://{address}" in told
-    assert "'make run' or 'forewarned serve'" in told
+    assert "'forewarned serve' (in a clone: 'make run')" in told
     assert "FOREWARNED_CONTROL" in told
 
 

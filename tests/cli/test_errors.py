@@ -250,7 +250,7 @@ def test_every_command_says_that_no_server_answers(words: str) -> None:
 
     assert result.exit_code == 3
     assert f"no server answers at http://{NOWHERE}" in result.stderr
-    assert "Start it with 'make run' or 'forewarned serve'." in result.stderr
+    assert "Start it with 'forewarned serve' (in a clone: 'make run')." in result.stderr
 
 
 @pytest.mark.parametrize(

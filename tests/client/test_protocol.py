@@ -129,12 +129,12 @@ def test_a_lost_approval_is_sent_again() -> None:
 
 
 def test_a_refused_approval_is_told_in_the_services_words() -> None:
-    stage = Stage([Say(status=400, body=b'{"error": "no event A in this scope"}')])
+    stage = Stage([Say(status=400, body=b'{"error": "event A was not found"}')])
 
-    with pytest.raises(RefusedError, match="no event A") as refused:
+    with pytest.raises(RefusedError, match="event A was not found") as refused:
         stage.run(a_protocol().approve("A"))
 
-    assert (refused.value.status, refused.value.message) == (400, "no event A in this scope")
+    assert (refused.value.status, refused.value.message) == (400, "event A was not found")
 
 
 def test_a_page_that_swallows_an_approval_has_approved_nothing() -> None:
@@ -274,7 +274,7 @@ def test_where_nobody_says_which_vm_this_is_the_error_says_what_was_asked_and_th
 
     assert "http://metadata/metadata/instance?api-version=2021-12-13" in str(told.value)
     assert str(told.value).endswith(
-        ". If the service can't say which VM this is, pass this VM's name as resource="
+        ". If the service can't say which VM this is, set 'resource' to the VM's name"
     )
     assert ".. " not in str(told.value)
 
@@ -288,7 +288,7 @@ def test_the_way_out_is_a_sentence_after_what_the_service_said(body: bytes, word
 
     assert str(told.value) == (
         f"http://metadata/metadata/instance?api-version=2021-12-13 answered {words}. "
-        "If the service can't say which VM this is, pass this VM's name as resource="
+        "If the service can't say which VM this is, set 'resource' to the VM's name"
     )
 
 
@@ -299,7 +299,7 @@ def test_a_service_that_is_not_there_at_the_moment_is_no_reason_to_give_a_name(
     with pytest.raises(UnavailableError) as told:
         Stage(lambda _: answer).run(a_protocol().me())
 
-    assert "resource=" not in str(told.value)
+    assert "'resource'" not in str(told.value)
 
 
 # --- what is wrong, in words ---------------------------------------------------------------------

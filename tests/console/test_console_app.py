@@ -1,5 +1,6 @@
 """The console beside the API: its addresses, its headers, and whom it turns away."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 
 from forewarned.console.app import create_console
 from forewarned.core.model import Document
-from forewarned.service.errors import UnknownOutcomeError
+from forewarned.service.errors import LeaseLostError, StoreUnavailableError, UnknownOutcomeError
 from tests.console.console_client import ConsoleClient, assert_guarded, console_client, text_of
 
 PAGES = [
@@ -159,18 +160,44 @@ async def test_a_store_that_is_down_is_said_on_a_page_and_nothing_has_changed(
     assert await console.events() == []
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (UnknownOutcomeError(), "not known whether the change was made"),
+        (LeaseLostError("fleet"), "part of which may be done"),
+    ],
+)
 async def test_a_change_that_may_have_been_made_is_not_said_to_have_failed(
-    console: ConsoleClient, monkeypatch: pytest.MonkeyPatch
+    console: ConsoleClient, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
 ) -> None:
     async def lose(*_: object, **__: object) -> None:
-        raise UnknownOutcomeError
+        raise error
 
     monkeypatch.setattr(console.store, "transact", lose)
     sent = await console.send("/actions/restart", vm="web", step="send")
 
     assert sent.status_code == 503
-    assert "not known whether the change was made" in sent.text
+    assert told in sent.text
     assert "nothing has changed" not in sent.text.lower()
+
+
+async def test_a_script_gets_the_words_for_what_happens(console: ConsoleClient) -> None:
+    [words] = re.findall("data-words='([^']*)'", await console.see("/"))
+
+    assert json.loads(words)["interrupted"] == "impact began"
+    assert json.loads(words)["carried_out"] == "carried out"
+
+
+async def test_a_page_says_once_that_one_may_try_again(
+    console: ConsoleClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise StoreUnavailableError("other changes conflicted with it: try again")
+
+    monkeypatch.setattr(console.store, "transact", fail)
+    sent = await console.send("/actions/restart", vm="web", step="send")
+
+    assert "conflicted with it; nothing has changed. try again" in text_of(sent.text).lower()
 
 
 async def test_the_page_of_a_failure_has_its_headers_too(console: ConsoleClient) -> None:

@@ -15,7 +15,7 @@ REFUSALS = [
         "event_id",
         "'seven' is not an event id: expected a GUID of 32 hexadecimal digits",
     ),
-    (errors.UnknownEventError(A), {"event_id": A}, "event_id", f"no event {A} in this scope"),
+    (errors.UnknownEventError(A), {"event_id": A}, "event_id", f"event {A} was not found"),
     (errors.DuplicateEventError(A), {"event_id": A}, "event_id", f"event {A} already exists"),
     (errors.UnknownResourceError("vm9"), {"name": "vm9"}, "resources", "no VM is named 'vm9'"),
     (errors.UnknownScopeError("web"), {"scope_id": "web"}, "scope", "no scope is named 'web'"),
@@ -203,7 +203,7 @@ def test_no_refusal_is_left_out_of_these_tests() -> None:
 
 def test_a_foreign_id_and_one_that_never_was_are_refused_in_the_same_words() -> None:
     """I12: the words tell nobody what other scopes hold."""
-    assert str(errors.UnknownEventError(A)) == f"no event {A} in this scope"
+    assert str(errors.UnknownEventError(A)) == f"event {A} was not found"
 
 
 def test_the_conflict_without_update_domains_reads_as_well() -> None:

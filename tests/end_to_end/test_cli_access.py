@@ -190,6 +190,6 @@ def test_from_another_machine_it_takes_the_certificate_and_a_token(
     assert unknown.returncode == 3
     assert "'forewarned ca' on the server's machine" in unknown.stderr
     assert in_clear.returncode == 2
-    assert "it could be read on the way" in in_clear.stderr
+    assert "it could be read in transit" in in_clear.stderr
     assert without.returncode == 4
     assert f"write https://{where}" in without.stderr

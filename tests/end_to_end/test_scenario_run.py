@@ -127,8 +127,8 @@ def test_a_scenario_is_run_and_the_emulator_is_left_as_it_was(tmp_path: Path) ->
     for seen in (
         "POST /vm/db-0/metadata/scheduledevents?api-version=2020-07-01 → 200",
         "event: Freeze of db-0 is Scheduled",
-        "event: Freeze of db-0 is Started, approved by vm:db-0",
-        "event: Reboot of db-1 is Started, approved by vm:db-1",
+        "event: Freeze of db-0 is Started, approved by VM db-0",
+        "event: Reboot of db-1 is Started, approved by VM db-1",
         "event: Redeploy of db-0 is Completed",
     ):
         assert seen in ran.stderr, ran.stderr

@@ -134,7 +134,7 @@ def test_failures_are_told_as_the_guide_says(server: Server) -> None:
         lines = program.rest()
 
     assert lines == [
-        "400 no event C7061BAC-AFDC-4513-B24B-AA5F13A16123 in this scope",
+        "400 event C7061BAC-AFDC-4513-B24B-AA5F13A16123 was not found",
         "UnavailableError",
     ]
 

@@ -182,7 +182,7 @@ def test_a_foreign_event_is_refused_as_one_that_does_not_exist(
         absent: 400,
     }
     assert {answer.body.replace(asked.encode(), b"") for asked, answer in answers.items()} == {
-        b'{"error":"no event  in this scope"}'
+        b'{"error":"event  was not found"}'
     }
 
 

@@ -76,7 +76,7 @@ async def test_a_refusal_is_the_writers_own(writer: Writer, poller: Poller) -> N
     foreign = (await writer.schedule(REPORT)).event.id
 
     for wrong in (foreign, event_id(99)):
-        with pytest.raises(UnknownEventError, match=f"no event {wrong} in this scope"):
+        with pytest.raises(UnknownEventError, match=f"event {wrong} was not found"):
             await poller.approver.approve([wrong], caller=poller.caller(WEB), address=ADDRESS)
 
 

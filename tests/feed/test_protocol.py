@@ -74,7 +74,7 @@ FROM_WRITER = [
     FirstVm(None),
     Sync(3),
     Granted(1),
-    Refused(2, "UnknownEventError", "no event A in this scope"),
+    Refused(2, "UnknownEventError", "event A was not found"),
     Unavailable(3),
     Failed(4),
     AboutVm(5, ABOUT),

@@ -39,9 +39,9 @@ async def test_an_event_of_another_scope_is_as_unknown_as_one_that_never_was(
     stranger = poller.caller(REPORT)
 
     for each in (event_id, A):
-        with pytest.raises(UnknownEventError, match=f"^no event {each} in this scope$"):
+        with pytest.raises(UnknownEventError, match=f"^event {each} was not found$"):
             await poller.readiness.reports(each, caller=stranger)
-        with pytest.raises(UnknownEventError, match=f"^no event {each} in this scope$"):
+        with pytest.raises(UnknownEventError, match=f"^event {each} was not found$"):
             await poller.readiness.report(each, Standing.READY, caller=stranger)
 
 

@@ -129,7 +129,7 @@ async def test_an_unknown_id_is_400_and_approves_nothing_of_the_request(
     answer = await client.post(f'{{"StartRequests":[{{"EventId":"{A}"}},{{"EventId":"{C}"}}]}}')
 
     assert answer.status == 400
-    assert answer.body == b'{"error":"no event %s in this scope"}' % C.encode()
+    assert answer.body == b'{"error":"event %s was not found"}' % C.encode()
     assert service.approver.approved == []
 
 

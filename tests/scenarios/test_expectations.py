@@ -273,7 +273,7 @@ def test_an_approval_that_was_granted_is_not_called_a_failure() -> None:
 
 def test_a_step_that_failed_is_the_first_finding() -> None:
     failed = at(2, StepEnded(index=1, failure="there is no such event"))
-    start = at(2, StepEnded(index=START, failure="it exited with 1"))
+    start = at(2, StepEnded(index=START, failure="it exited with code 1"))
     scenario = a_scenario(APPROVED)
 
     first, second = judge(scenario, [failed], now=timedelta(seconds=3), is_over=True)

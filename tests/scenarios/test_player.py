@@ -117,7 +117,7 @@ async def test_a_handler_that_ends_by_itself_is_not_waited_for(playing: Play) ->
     report = await playing(APPROVED.replace("reboot", "x") + REBOOT.replace("reboot", "x"), crash)
 
     assert report.findings[0].why == (
-        "it read its document 0 times; it exited with 1; it has sent no request so far"
+        "it read its document 0 times; it exited with code 1; it has sent no request so far"
     )
     assert any("ZeroDivisionError" in str(each.fact) for each in report.observations)
 

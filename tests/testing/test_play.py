@@ -96,7 +96,7 @@ def test_a_program_that_fails_is_told_with_what_it_printed(
     with pytest.raises(ScenarioFailedError, match="the handler prints: at http://127") as failed:
         scheduled_events.play(file, ["sh", "-c", "echo at {endpoint}; exit 3"])
 
-    assert "it exited with 3" in str(failed.value)
+    assert "it exited with code 3" in str(failed.value)
 
 
 def test_a_command_in_one_string_is_refused(

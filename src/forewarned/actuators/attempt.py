@@ -107,7 +107,7 @@ class Attempt:
         except TaskLostError:
             _log.info("a task no longer belongs to this actuator", extra=facts)
         except Exception as error:  # noqa: BLE001  # a driver may raise anything, and is reported
-            _log.exception("an attempt has failed unexpectedly", extra=facts)
+            _log.exception("an attempt failed unexpectedly", extra=facts)
             told = Failed(f"the actuator failed: {type(error).__name__}: {error}", unharmed=False)
             with suppress(TaskLostError):
                 await self._report_failure(told, None)
@@ -131,7 +131,8 @@ class Attempt:
     async def _rehearse(self, procedure: Procedure) -> None:
         verdict = await self._survey(await self._up_to_date(procedure.action))
         what = verdict.reason or procedure.action.do
-        told = f"dry run: this would {'' if verdict.possible else 'not '}be possible: {what}"
+        would = "would" if verdict.possible else "would not"
+        told = f"it was a dry run, in which this {would} have been possible: {what}"
         await self._report_failure(Failed(told, unharmed=True), None)
 
     async def _carry_out(self, procedure: Procedure, held: AsyncExitStack) -> None:
@@ -290,7 +291,7 @@ class Attempt:
     def _trouble(self, error: DriverError) -> Trouble:
         self._tries += 1
         _log.warning(
-            "an action has failed",
+            "an action failed",
             extra={"task": self._task.key, "tries": self._tries, "why": str(error)},
         )
         return Trouble(

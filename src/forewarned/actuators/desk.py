@@ -85,4 +85,4 @@ class TaskDesk(Protocol):
     async def fail(
         self, task: TaskRef, error: str, *, unharmed: bool, after: Sighting | None
     ) -> None:
-        """`unharmed`: the VM was seen to run where it did before."""
+        """`unharmed`: the VM was seen running where it was before."""

@@ -15,7 +15,7 @@ from typing import Protocol
 from forewarned.core.model import EventType
 
 Progress = Callable[[str], None]
-"""Takes what an action is at, for people: `62 % of the memory is copied`."""
+"""Takes what an action is at, for people: `62% of the memory has been copied`."""
 
 
 class Effect(StrEnum):

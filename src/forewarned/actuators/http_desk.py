@@ -1,7 +1,7 @@
 """The desk of a server, over `/v1/tasks`.
 
 Never through a proxy and never after a redirect: what is asked here takes machines down (S16). A
-token is not sent where it could be read on the way.
+token is not sent where it could be read in transit.
 """
 
 import ssl
@@ -43,7 +43,7 @@ class UnsafeServerError(Exception):
     """The token must not be sent to this server."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(f"not sending a token to {url}: it could be read on the way; use https://")
+        super().__init__(f"not sending a token to {url}: it could be read in transit; use https://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +313,7 @@ class HttpDesk:
             raise self._unreachable(error) from error
 
     def _unreadable(self, error: Exception) -> DeskUnavailableError:
-        return DeskUnavailableError(f"the response of {self._server.url} can't be read: {error}")
+        return DeskUnavailableError(f"the response from {self._server.url} can't be read: {error}")
 
     def _unreachable(self, error: Exception) -> DeskUnavailableError:
         why = str(error) or type(error).__name__

@@ -192,7 +192,7 @@ class WebhookDriver:
             raise DriverError(str(error)) from error
         except TimeoutError as error:
             limit = format_duration(self._patience)
-            raise DriverError(f"{origin(self._url)} has not answered within {limit}") from error
+            raise DriverError(f"{origin(self._url)} did not answer within {limit}") from error
 
     def _secret(self) -> bytes:
         """Read at each use, so that it can be replaced. Raises TargetError."""

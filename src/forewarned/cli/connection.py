@@ -1,7 +1,7 @@
 """The CLI's connection to the control API: a request gets an answer, or raises a CommandError.
 
 Never through a proxy and never after a redirect: what is asked here can take machines down. A token
-is never sent where it could be read on the way.
+is never sent where it could be read in transit.
 """
 
 import getpass
@@ -261,7 +261,7 @@ def _authorization(address: str, token: str) -> Mapping[str, str]:
     url = httpx2.URL(address)
     if url.scheme != "https" and not Address(url.host, 0).is_loopback:
         raise UsageError(
-            f"not sending a token to {address}: it could be read on the way",
+            f"not sending a token to {address}: it could be read in transit",
             "Give --control or FOREWARNED_CONTROL as https://HOST:PORT.",
             "If the server requires no token, omit --token-file and unset FOREWARNED_TOKEN.",
             code="token_in_clear",
@@ -282,7 +282,7 @@ def _not_an_address(text: str) -> UsageError:
 def _unreachable(address: str, reason: str) -> CommandError:
     return UnreachableError(
         f"no server answers at {address}" + (f" ({reason})" if reason else ""),
-        "Start it with 'make run' or 'forewarned serve'.",
+        "Start it with 'forewarned serve' (in a clone: 'make run').",
         "If it runs elsewhere, give its address with --control or FOREWARNED_CONTROL.",
         code="unreachable",
     )

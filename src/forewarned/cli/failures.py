@@ -22,7 +22,8 @@ MEANINGS = {
     ExitCode.USAGE: "wrong usage, or wrong settings",
     ExitCode.UNREACHABLE: "no server answers, or it can't be trusted",
     ExitCode.SERVER_FAILED: "the server failed",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; but commands that run until they are stopped,"
+    " such as `serve`, exit with 0",
 }
 
 EPILOG = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server, 4 the server failed."

@@ -197,12 +197,12 @@ def plan_options(function: F) -> F:
             "--notice",
             type=read_span,
             metavar="SPAN",
-            help="Time from now to NotBefore, like 15m [default: the minimum of its type].",
+            help="Time from now to NotBefore, like 15m [default: the minimum for the event type].",
         ),
         click.option(
             "--short-notice",
             is_flag=True,
-            help="Allow a notice below the minimum of its type; emulators only.",
+            help="Allow a notice below the minimum for the event type; emulators only.",
         ),
         click.option(
             "--duration", type=read_span, metavar="SPAN", help="How long the impact will last."

@@ -36,7 +36,7 @@ json_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=noting(_JSON),
-    help="Print the API's response, as JSON.",
+    help="Print the result as JSON.",
 )
 
 

@@ -1,10 +1,12 @@
-"""Instants, spans and names as people read them. Pure."""
+"""Instants, spans, names and mistakes as people read them. Pure."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from forewarned.config.durations import format_duration
+from forewarned.config.mistakes import MistakesError
 from forewarned.control.v1.wire import Event, Span
 
 TYPE_STYLES: Final = {
@@ -84,6 +86,13 @@ def listing(names: Iterable[str]) -> str:
 
 def kind(text: str) -> str:
     return text.replace("_", " ")
+
+
+def mistakes_of(file: Path, error: MistakesError) -> tuple[str, ...]:
+    """What is wrong with a file: a headline, then a line for each mistake."""
+    if isinstance(error.__cause__, OSError):
+        return (f"can't read {file}: {error.__cause__.strerror}",)
+    return (f"{count(len(error.mistakes), 'mistake')} in {file}", *error.mistakes)
 
 
 def count(number: int, thing: str) -> str:

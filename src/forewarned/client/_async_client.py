@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 
 class AsyncScheduledEvents(Session):
-    """`ScheduledEvents` on asyncio: the same names and arguments, to be awaited.
+    """`ScheduledEvents` on asyncio, with the same names and arguments.
+
+    Calls that send requests are awaited. `watch()` and `exchanges()` are used with `async for`.
 
     One object belongs to one event loop. A watch ends when its task is cancelled, when its
     generator is closed, or when the object is.

@@ -58,7 +58,8 @@ class Change:
     incarnation: int
     """Of the document that shows the change."""
     at: datetime
-    """When that document was sent, by the service's clock if the answer says so."""
+    """When that document was sent: by the service's clock if the response has a Date header,
+    otherwise by this machine's."""
     before: Event | None = None
     """As it was before the change; None if it has just appeared."""
     ending: Ending | None = None

@@ -40,7 +40,7 @@ class EventType(_Open):
     """What is going to happen. `EventType("Blackout")` is a type that we don't know yet."""
 
     FREEZE = "Freeze"
-    """The VM pauses for some seconds; memory and open files are kept."""
+    """The VM pauses for a few seconds; memory and open files are kept."""
     REBOOT = "Reboot"
     """The VM restarts; memory is lost."""
     REDEPLOY = "Redeploy"
@@ -116,8 +116,8 @@ class Document:
     day without reads."""
     events: tuple[Event, ...] = ()
     at: datetime = field(compare=False)
-    """When it was sent: by the service's clock if the answer says so, otherwise by this
-    machine's."""
+    """When it was sent: by the service's clock if the response has a Date header, otherwise
+    by this machine's."""
     extra: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def find(self, event_id: str) -> Event | None:

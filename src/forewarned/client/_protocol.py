@@ -43,7 +43,7 @@ _PASSING: Final = {408, 425, 429}
 _GONE: Final = 410
 _NOT_MODIFIED: Final = 304
 _BAD_REQUEST: Final = 400
-_NAME_IT: Final = "If the service can't say which VM this is, pass this VM's name as resource="
+_NAME_IT: Final = "If the service can't say which VM this is, set 'resource' to the VM's name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,8 +139,9 @@ class TableReader:
     def _elements(self, raw: object, type_: Any, metas: list[Any], path: KeyPath) -> Any:
         if not isinstance(raw, list):
             raise ExpectedError("a list")
-        if len(raw) < max((meta.min_length or 0 for meta in metas), default=0):
-            raise ExpectedError("a longer list")
+        least = max((meta.min_length or 0 for meta in metas), default=0)
+        if len(raw) < least:
+            raise ExpectedError(f"a list of at least {least} item{'s' if least > 1 else ''}")
         element = get_args(type_)[0]
         return get_origin(type_)(
             self._value(each, element, (*path, at)) for at, each in enumerate(raw)

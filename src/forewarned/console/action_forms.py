@@ -204,8 +204,8 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="fail-host",
         title="Fail a host",
-        lead="The host fails now. Its VMs get events that have already started, and come back on"
-        " another host.",
+        lead="The host fails now. Its VMs get events that have already started: by default a"
+        " Redeploy, which moves them to another host.",
         verb="Fail the host",
         fields=("host",),
         perform=_fail_host,

@@ -18,6 +18,7 @@ from forewarned.service.events.approval import Approvals
 from forewarned.service.records import EventRecord
 
 _NAMED: Final = 3
+_WAITING: Final = "waiting for other events: its page says which"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class NothingToApproveError(RefusalError, category=Category.CONFLICT, field="eve
     def __init__(self, record: EventRecord) -> None:
         event = record.event
         if event.status is EventStatus.SCHEDULED:
-            message = "it is already approved, and is waiting for something else"
+            message = f"it is already approved, and is {_WAITING}"
         elif event.status is EventStatus.STARTED:
             message = "it has already started"
         else:
@@ -80,7 +81,7 @@ async def approve_all(
         else:
             after = await _find(engine, event_id) or record
             is_waiting = after.event.status is EventStatus.SCHEDULED
-            outcome.add(after, "it is waiting for others" if is_waiting else "")
+            outcome.add(after, f"it is {_WAITING}" if is_waiting else "")
     return outcome
 
 

@@ -1,5 +1,6 @@
 """What an error is to people: a page that says so, with the status a browser understands."""
 
+import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,12 +13,14 @@ from starlette.types import ExceptionHandler
 from forewarned.console.rendering import Pages
 from forewarned.control.http.errors import HANDLED, STATUS, Failure, failure
 from forewarned.core.errors import Category
-from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
+from forewarned.service.errors import LeaseLostError, StoreUnavailableError, UnknownOutcomeError
 
 FORM_REFUSED: Final = STATUS[Category.INVALID]
 """Of a page that is shown again with what was typed and why it was refused, whatever the refusal:
 to a browser 404 would say that the page is not there, and 401 that the session is over."""
 _NOTHING_CHANGED: Final = "; nothing has changed. Try again in a moment"
+_TRY_AGAIN: Final = re.compile(r"(:|, and) try again$")
+"""What some messages end with, and would then be said twice."""
 
 
 def answers(pages: Pages) -> Mapping[Any, ExceptionHandler]:  # keyed as Starlette types it
@@ -29,10 +32,10 @@ def answer_with(pages: Pages) -> Callable[[Request, Exception], Response]:
         match error:
             case HTTPException():
                 found = _no_page(request, error)
-            case UnknownOutcomeError():
+            case UnknownOutcomeError() | LeaseLostError():
                 found = failure(error)
             case StoreUnavailableError():
-                why = str(error) or "the store is unavailable"
+                why = _TRY_AGAIN.sub("", str(error)) or "the store is unavailable"
                 found = failure(error)._replace(message=f"{why}{_NOTHING_CHANGED}")
             case _:
                 found = failure(error)

@@ -77,8 +77,8 @@ def _siblings(record: EventRecord, records: Sequence[EventRecord]) -> int:
 def _sentence(event: Event, now: datetime, *, siblings: int) -> str:
     if event.status is EventStatus.CANCELED:
         return (
-            "It is canceled at once. It leaves the document, and from that its VMs know that it"
-            " will not happen."
+            "It is canceled at once and leaves the document, which tells its VMs that it will not"
+            " happen."
         )
     if event.status is EventStatus.SCHEDULED and event.not_before is not None:
         told = (

@@ -23,7 +23,7 @@ from forewarned.config.durations import format_duration
 from forewarned.console.names import segment
 from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Lane
-from forewarned.core.transitions import action_in_words, cause_in_words
+from forewarned.core.transitions import ACTIONS, action_in_words, cause_in_words
 from forewarned.security.identities import Principal, Role
 from forewarned.service.clock_control import ClockReading
 
@@ -40,6 +40,10 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 
 _SHORT_ID: Final = 8
+_ACTION_WORDS: Final = {
+    action: words for action in sorted(ACTIONS) if (words := action_in_words(action)) != action
+}
+"""For scripts: of those that are not words themselves."""
 # What pages say after a form was sent, by the word that its redirect carries.
 _DONE: Final[Mapping[str, str]] = {
     "sent": "Done. The result is here, and in the history.",
@@ -81,6 +85,7 @@ class Pages:
             what=action_in_words,
             why=lambda cause, action: cause_in_words(action, cause),
         )
+        self._templates.globals["action_words"] = _ACTION_WORDS
         self._lanes: WeakKeyDictionary[Lane, str] = WeakKeyDictionary()
 
     def page(

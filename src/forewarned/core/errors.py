@@ -63,10 +63,10 @@ class InvalidIdError(RefusalError, category=Category.INVALID, field="event_id"):
 
 
 class UnknownEventError(RefusalError, category=Category.NOT_FOUND, field="event_id"):
-    """No event with this id is, or was, in the scope. A foreign id gets the same words."""
+    """No event with this id is, or was, there. VMs are told the same of a foreign id."""
 
     def __init__(self, event_id: str) -> None:
-        super().__init__(f"no event {event_id} in this scope")
+        super().__init__(f"event {event_id} was not found")
         self.event_id = event_id
 
 

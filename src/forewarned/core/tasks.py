@@ -85,7 +85,7 @@ class Task:
     before: str = ""
     """The VM as the actuator found it, in its own JSON."""
     after: str = ""
-    """The VM as the actuator has seen it last, in the same."""
+    """The VM as the actuator last saw it, in the same."""
     error: str = ""
     """Why the last attempt failed."""
     ended_at: datetime | None = None
@@ -107,7 +107,7 @@ class Failure:
 
     error: str
     unharmed: bool
-    """Whether the VM was seen to run where it was before."""
+    """Whether the VM was seen running where it was before."""
     retry: bool
     """Whether the actuator wants to try again."""
 

@@ -65,8 +65,8 @@ class BoardMirror(Generic[Rendered]):
         """Raises FeedBrokenError."""
         if hello.protocol != PROTOCOL:
             raise FeedBrokenError(
-                f"the writer, Forewarned {hello.version}, speaks protocol {hello.protocol} of the"
-                f" feed and this poller {PROTOCOL}: restart the whole server"
+                f"the writer (Forewarned {hello.version}) uses feed protocol {hello.protocol}, and"
+                f" this poller uses {PROTOCOL}: restart the whole server"
             )
         self._sequence = hello.sequence
         self._coming = MemoryDirectory()
@@ -105,7 +105,9 @@ class BoardMirror(Generic[Rendered]):
 
     def _follow(self, commit: Committed) -> None:
         if self._sequence is None or commit.sequence != self._sequence + 1:
-            raise FeedBrokenError(f"commit {commit.sequence} came after {self._sequence}")
+            raise FeedBrokenError(
+                f"a commit is missing: {commit.sequence} came right after {self._sequence}"
+            )
         self._sequence = commit.sequence
         self._show(commit.pages)
         if commit.bound or commit.unbound:

@@ -205,5 +205,5 @@ async def _end(child: Child, running: asyncio.Task[None]) -> None:
 
 def _why_ended(name: str, status: int) -> str:
     if status < 0:
-        return f"{name} was ended by {signal.Signals(-status).name}"
+        return f"{name} was killed by {signal.Signals(-status).name}"
     return f"{name} ended with status {status}; its log says why"

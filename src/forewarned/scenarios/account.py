@@ -21,7 +21,7 @@ def account(report: Report) -> str:
     if scenario.risk and not report.is_passed:
         lines.append(f"  risk: {scenario.risk}")
     if scenario.source and not report.is_passed:
-        lines.append(f"  read: {scenario.source}")
+        lines.append(f"  source: {scenario.source}")
     return "\n".join([*lines, *([] if report.is_passed else _seen(report))])
 
 

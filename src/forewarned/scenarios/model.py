@@ -175,7 +175,7 @@ class ApprovedAfterProbe(Expectation, frozen=True, kw_only=True, tag="approved_a
 
 
 class Asked(Expectation, frozen=True, kw_only=True, tag="asked"):
-    """The handler asks so often, in the time that `within` says or until the end."""
+    """The handler asks this many times, in the time that `within` says or until the end."""
 
     what: What = What.EVENTS
     at_least: Annotated[int, whole(1)] | None = None

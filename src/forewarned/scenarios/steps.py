@@ -146,7 +146,7 @@ class KillHandler(Step, frozen=True, kw_only=True, tag="kill_handler"):
 
 
 class WaitAsked(Step, frozen=True, kw_only=True, tag="wait_asked"):
-    """Until the handler has asked for its document so often from now on."""
+    """Until the handler has asked for its document this many times from now on."""
 
     times: Annotated[int, whole(1, 1000)] = 1
     within: Wait = timedelta(seconds=30)

@@ -14,8 +14,8 @@ LONGEST_WAIT: Final = timedelta(minutes=10)
 def name(value: object) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise ExpectedError(
-            "a name of up to 64 letters, digits, hyphens, dots and underscores, a letter or a digit"
-            " first"
+            "a name of up to 64 letters, digits, hyphens, dots and underscores, starting with a"
+            " letter or digit and not ending with a hyphen or dot"
         )
     return value
 

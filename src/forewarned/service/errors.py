@@ -32,7 +32,9 @@ class LeaseLostError(StoreUnavailableError):
     """Another node has taken over what this one was doing. What it has done so far stays."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"another node has taken over the lease {name!r}: try again")
+        super().__init__(
+            "another node has taken over this work, part of which may be done: try again"
+        )
         self.name = name
 
 

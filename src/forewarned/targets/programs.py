@@ -41,7 +41,7 @@ class ProgramResult:
         """How it ended, and the last line that it wrote to its standard error."""
         line = last_line(self.stderr)
         if self.exit_code < 0:
-            ended = f"was ended by {signal.Signals(-self.exit_code).name}"
+            ended = f"was killed by {signal.Signals(-self.exit_code).name}"
         else:
             ended = f"ended with exit code {self.exit_code}"
         return f"{ended}: {line}" if line else ended

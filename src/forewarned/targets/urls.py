@@ -70,4 +70,12 @@ def check_url(url: str) -> None:
 def check_header(name: str, value: str) -> None:
     """Raise ValueError for what can't be a header."""
     if not _TOKEN.fullmatch(name) or UNPRINTABLE.search(value):
-        raise ValueError(f"{name!r} can't be a header's name, or its value can't be a header's")
+        raise ValueError(
+            f"{name!r} is not a valid HTTP header: its name or its value has characters that"
+            " headers can't have"
+        )
+
+
+def check_content_type(value: str) -> None:
+    if UNPRINTABLE.search(value):
+        raise ValueError("the content type has characters that a header can't have")

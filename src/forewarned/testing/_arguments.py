@@ -34,7 +34,7 @@ def span(given: Span) -> timedelta:
             return parse_duration(given)
         except InvalidDurationError as error:
             message = str(error)
-        raise ValueError(f"{message}; a number is seconds")
+        raise ValueError(f"{message}; a plain number means seconds")
     raise ValueError(
         f"{given!r} is not a duration: write it like '10m', timedelta(minutes=10), or 600 (seconds)"
     )

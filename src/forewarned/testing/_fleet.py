@@ -34,7 +34,8 @@ class VmSpec:
             if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
                 raise MistakeError(
                     f"{name!r} is not a name: expected up to 64 letters, digits, hyphens, dots and"
-                    " underscores, starting with a letter or digit"
+                    " underscores, starting with a letter or digit and not ending with a hyphen or"
+                    " dot"
                 )
         if self.scale_set is not None and self.availability_set is not None:
             raise MistakeError("a VM is in a scale set or in an availability set, not in both")

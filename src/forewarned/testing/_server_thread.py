@@ -62,7 +62,7 @@ class ServerThread:
         """
         if self._loop is None:
             work.close()
-            raise RuntimeError("the scheduled_events fixture of this test is closed")
+            raise RuntimeError("this scheduled events service is closed")
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except (RefusalError, MistakeError) as error:

@@ -166,7 +166,7 @@ async def test_any_other_exit_code_is_a_failure_with_the_last_line_of_its_errors
 async def test_a_program_that_a_signal_ends_has_failed(scripts: Scripts) -> None:
     scripts.script = "kill -9 $$"
 
-    with pytest.raises(DriverError, match="was ended by SIGKILL"):
+    with pytest.raises(DriverError, match="was killed by SIGKILL"):
         await acted(scripts)
 
 

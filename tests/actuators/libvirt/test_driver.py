@@ -155,7 +155,7 @@ async def test_a_guest_that_ignores_its_power_button_is_reset_when_the_patience_
     await driver.act(action, VM, KEY, said.append)
 
     assert (await driver.observe(VM)).issued
-    assert said == ["acpi has had no effect within 50ms; reset instead"]
+    assert said == ["acpi had no effect within 50ms; reset instead"]
 
 
 async def test_without_an_alternative_the_power_button_alone_is_no_reboot(driver: Driver) -> None:
@@ -235,7 +235,7 @@ async def test_a_survey_names_the_target_and_changes_nothing(
         before = await driver.observe(VM)
         verdict = await driver.survey(an_action("live-migrate"), VM)
 
-        assert (verdict.reason, verdict.target) == ("live-migrate to hv-b", "hv-b")
+        assert (verdict.reason, verdict.target) == ("'live-migrate' to hv-b", "hv-b")
         assert await driver.observe(VM) == before
 
 
@@ -284,7 +284,7 @@ async def test_a_survey_says_why_no_host_can_take_the_vm(open_driver: OpenDriver
 
     assert not verdict.possible
     assert verdict.reason == (
-        "no host can take the VM: hv-b: only 3 MiB of memory are free, and the VM needs 8192 MiB"
+        "no host can take the VM: hv-b: only 3 MiB of memory is free, and the VM needs 8192 MiB"
     )
     assert with_alternative.possible
     assert with_alternative.reason.endswith("8192 MiB; hold instead")

@@ -187,7 +187,10 @@ def test_a_hook_that_is_wrong_is_not_also_said_to_be_missing() -> None:
         (f'[hooks."a b"]\n{RULE}', "1: hooks.a b: a hook's name has up to 64 letters,"),
         (f"[hooks.a]\n{RULE}", "1: hooks.a: the field 'kind' is missing: expected command"),
         (f"[hooks.a]\nkind = []\n{RULE}", "2: hooks.a.kind: expected command"),
-        (f'[hooks.a]\nkind = "command"\nargv = []\n{RULE}', "3: hooks.a.argv: expected a longer"),
+        (
+            f'[hooks.a]\nkind = "command"\nargv = []\n{RULE}',
+            "3: hooks.a.argv: expected a list of at least 1 item",
+        ),
         (
             f'[hooks.a]\nkind = "command"\nargv = ["a"]\ntimeout = "0s"\n{RULE}',
             "4: hooks.a.timeout: expected more than 0s",

@@ -149,7 +149,7 @@ def a_script(path: Path, text: str) -> Path:
 async def test_a_signal_is_named() -> None:
     outcome = await a_hook("command", argv=["sh", "-c", "kill -ABRT $$"]).run(a_call())
 
-    assert outcome.detail == "sh was ended by SIGABRT"
+    assert outcome.detail == "sh was killed by SIGABRT"
 
 
 async def test_undo_runs_its_own_program(tmp_path: Path) -> None:

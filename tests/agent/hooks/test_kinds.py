@@ -32,6 +32,17 @@ def test_every_kind_says_what_it_would_do(kind: str, phase: Phase) -> None:
     assert a_hook(kind, **LEAST[kind]).describe(phase)
 
 
+@pytest.mark.parametrize(
+    ("servers", "words"),
+    [
+        (["web/1"], "drain HAProxy server web/1 and wait for its sessions to end"),
+        (["a/1", "b/1"], "drain HAProxy servers a/1, b/1 and wait for their sessions to end"),
+    ],
+)
+def test_one_server_is_spoken_of_as_one(servers: list[str], words: str) -> None:
+    assert a_hook("haproxy", servers=servers).describe(Phase.PREPARE) == words
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kind_takes_a_field_that_it_does_not_know(kind: str) -> None:
     with pytest.raises(msgspec.ValidationError, match="unknown field `colour`"):
@@ -101,8 +112,8 @@ def test_what_only_informs_is_not_required_unless_the_file_says_so() -> None:
             {"url": "http://host/", "headers": {"A": "{colour}"}},
             "there is no placeholder {colour}",
         ),
-        ("http", {"url": "http://host/", "headers": {"A B": "c"}}, "can't be a header"),
-        ("http", {"url": "http://host/", "headers": {"A": "b\r\nC: d"}}, "can't be a header"),
+        ("http", {"url": "http://host/", "headers": {"A B": "c"}}, "not a valid HTTP header"),
+        ("http", {"url": "http://host/", "headers": {"A": "b\r\nC: d"}}, "not a valid HTTP header"),
         ("command", {"argv": ["a"], "directory": "here"}, "absolute path"),
         ("kubernetes", {"node": ""}, "can't be empty"),
         ("kubernetes", {"server": "api"}, "http://"),

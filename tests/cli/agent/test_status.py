@@ -146,7 +146,7 @@ def test_where_several_events_fit_they_are_listed() -> None:
             'approve = "when-ready", leader = "each"; not given: step',
         ),
         (msgspec.structs.replace(an_event(), rule=""), "rule         none: the agent does nothing"),
-        (an_event(stage=Stage.RESTORING), "restarted    yes"),
+        (an_event(stage=Stage.RESTORING), "VM restarted  yes"),
         (
             msgspec.structs.replace(an_event(), not_put_back=("drain",)),
             "drain: undo its changes by hand",

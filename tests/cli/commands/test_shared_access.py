@@ -93,6 +93,20 @@ def test_an_import_that_meets_another_token_of_that_name_changes_nothing(
     assert names(database) == ["bob"]
 
 
+def test_a_file_that_is_missing_or_has_mistakes_is_not_imported(
+    database: Database, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("[tokens]\n")
+
+    missing = token(database, tmp_path, "import", str(tmp_path / "typo.toml"))
+    mistaken = token(database, tmp_path, "import", str(wrong))
+
+    assert missing.exit_code == mistaken.exit_code == 1
+    assert missing.stderr == f"error: there is no file {tmp_path / 'typo.toml'}\n"
+    assert "Fix the file, and run the command again." in mistaken.stderr
+
+
 def test_there_is_nothing_to_import_to_without_a_database(tmp_path: Path) -> None:
     refused = invoke("token", "import", "--data", str(tmp_path))
 

@@ -60,6 +60,25 @@ def test_a_task_that_is_stuck_and_an_event_that_takes_too_long_are_named(served:
     assert not {"not_running", "port_taken", "server_silent"} & set(found)
 
 
+def test_what_is_not_listed_is_counted(served: Served, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    names = [f"many-{number}" for number in range(7)]
+    file.write_text("".join(f'[[vms]]\nname = "{name}"\n' for name in names))
+    served.run("fleet", "apply", str(file))
+    events = {name: served.schedule(name, type="Freeze") for name in names}
+    for event_id in events.values():
+        served.start(served.steered.post(f"/v1/events/{event_id}/approve")).result()
+    served.start(served.steered.post("/v1/tasks/claim", CLAIM)).result()
+    for name, event_id in list(events.items())[:6]:
+        served.start(served.steered.post(f"/v1/tasks/{event_id}/{name}/fail", DOWN)).result()
+    served.run("clock", "step", "2h")
+
+    found = findings(served)
+
+    assert found["task_stuck"]["what"] == "1 more task is stuck"
+    assert found["event_overdue"]["what"] == "2 more events are overdue"
+
+
 def test_tasks_that_no_one_claims_are_named_with_their_actuator(served: Served) -> None:
     event_id = served.schedule("web", type="Freeze")
     served.start(served.steered.post(f"/v1/events/{event_id}/approve")).result()

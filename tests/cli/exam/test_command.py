@@ -63,7 +63,7 @@ def test_the_exit_code_and_the_json_say_what_failed(failing: Result) -> None:
         ("unknown-fields", False),
     ]
     broken = told["scenarios"][1]
-    assert any("exited with 1" in finding["seen"] for finding in broken["findings"])
+    assert any("exited with code 1" in finding["seen"] for finding in broken["findings"])
     assert any("an unknown field" in each["text"] for each in broken["observations"])
 
 
@@ -118,7 +118,7 @@ def test_a_silent_handler_is_not_examined_further_and_told_what_to_check(
     )
 
     assert told.exit_code == 1
-    assert "it exited with 0" in told.stdout
+    assert "it exited with code 0" in told.stdout
     # S14: it must not steer the terminal it is shown on.
     assert "the handler prints: no\ufffdnetwork" in told.stdout
     assert told.stdout.count("  risk      ") == 1

@@ -117,7 +117,7 @@ def test_nothing_is_printed_unless_every_libvirt_answers(tmp_path: Path) -> None
     refused = _run("test:///default", f"test://{tmp_path}/missing.xml")
 
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "not every libvirt answered" in refused.stderr
+    assert "not every libvirt host answered" in refused.stderr
     assert "missing.xml" in refused.stderr
 
 

@@ -19,7 +19,7 @@ async def test_history_is_verified_and_its_head_printed(tmp_path: Path) -> None:
     lines = printed.stdout.splitlines()
 
     assert printed.exit_code == 0
-    assert lines[0] == "as written: 3 rows"
+    assert lines[0] == "unchanged since written: 3 rows"
     head = lines[-1].removeprefix("head ")
     assert head.startswith("3:")
     again = invoke("history", "verify", "--data", str(tmp_path), "--head", head)
@@ -40,7 +40,7 @@ async def test_what_is_wrong_is_named_and_the_exit_code_is_1(tmp_path: Path) -> 
     assert printed.stdout.splitlines()[:3] == [
         "row 2 was edited",
         "row 4 was removed",
-        "as written: 3 rows",
+        "unchanged since written: 3 rows",
     ]
     found = json.loads(answer.stdout)
     assert (found["verified"], found["unchained"], found["removed"]) == (3, 0, 0)

@@ -48,7 +48,7 @@ def test_a_drain_is_begun_shown_and_ended(served: Served) -> None:
 
     assert begun.exit_code == 0, begun.output
     assert "web" in begun.stdout
-    assert "its VM's approval, or" in shown.stdout
+    assert "the VM's approval, until" in shown.stdout
     assert asked["host"] == "rack1"
     assert "rack1: Canceled" in ended.stdout
 
@@ -101,7 +101,7 @@ def test_who_waits_for_a_drain_that_does_not_empty_its_host_is_told_so() -> None
 
     assert (stuck.exit_code, still.exit_code, unasked.exit_code, ended.exit_code) == (1, 1, 0, 1)
     assert "rack1: Stuck: can't be moved: " in stuck.stdout
-    assert "rack1 is not empty, its drain is Stuck" in stuck.stderr
+    assert "rack1 is not empty: its drain is Stuck" in stuck.stderr
     assert json.loads(still.stdout)["state"] == "Stuck"
     assert json.loads(still.stderr)["error"]["code"] == "host_not_empty"
     assert "VMs were not moved back: " in ended.stderr

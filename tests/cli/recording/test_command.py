@@ -39,12 +39,19 @@ def test_an_endpoint_that_names_no_vm_is_recorded_all_the_same(tmp_path: Path) -
     with answering(an_answer(b"no", "404 Not Found")) as service:
         program = [sys.executable, "-u", "-m", "forewarned", "record", service.address]
         with subprocess.Popen(
-            [*program, "--to", str(path)], env=PLAIN, stdout=subprocess.PIPE, text=True
+            [*program, "--to", str(path)],
+            env=PLAIN,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as running:
             assert running.stdout is not None
+            assert running.stderr is not None
             lines = [next(running.stdout) for _ in range(2)]
+            why = next(running.stderr)
             running.terminate()
 
+    assert why == ("the endpoint does not say which VM this is, so the recording won't either\n")
     assert lines[0] == f"recording http://{service.address}; stop with Ctrl-C\n"
     assert lines[1].endswith(" 404 no\n")
     assert running.returncode == 0

@@ -156,7 +156,7 @@ def test_a_shared_database_is_dumped_and_restored_into_an_empty_one(
     assert done.exit_code == 0, done.stderr
     assert empty_database.ask("SELECT value FROM notes WHERE key = 'probe'") == [("kept",)]
     assert (tmp_path / "new" / KEYS[0]).read_text() == "this node's"
-    assert "name the database with --store" in to_a_file.stderr
+    assert "set to use a SQLite store: name the database with --store" in to_a_file.stderr
 
 
 def test_a_database_that_may_not_be_read_is_not_backed_up_and_says_why(

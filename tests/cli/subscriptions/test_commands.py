@@ -248,7 +248,7 @@ def test_what_was_given_up_is_redelivered(served: Served) -> None:
 
     one = served.run("subscription", "redeliver", "ops", "--number", str(number))
 
-    assert one.stdout == "1 message to ops due now\n"
+    assert one.stdout == "1 message to ops is due now\n"
 
 
 def test_one_is_paused_and_resumed(served: Served) -> None:

@@ -1,7 +1,17 @@
 """Scale sets by the portal's own steps."""
 
 import re
+from dataclasses import replace
 
+import pytest
+
+from forewarned.console.pages import sets
+from forewarned.service.azure.inventory import ScaleSetView
+from forewarned.service.azure.models.scale_set import (
+    DeclaredScaleSet,
+    UpgradeMode,
+    declared_set,
+)
 from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
@@ -184,6 +194,19 @@ async def test_saving_tells_who_keeps_an_older_model_and_what_stays_as_it_is(
     )
     assert "Nothing changes" in text_of(same.text)
     assert "All are on the latest model" in text_of(await console.see(where))
+
+
+async def test_the_page_says_whether_saving_upgrades_instances(
+    console: ConsoleClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def automatic(view: ScaleSetView) -> DeclaredScaleSet:
+        return replace(declared_set(view), upgrade_mode=UpgradeMode.AUTOMATIC)
+
+    where = re.sub(r"&done=.*", "", await _create(console))
+
+    assert "Existing instances keep theirs until they are" in text_of(await console.see(where))
+    monkeypatch.setattr(sets, "declared_set", automatic)
+    assert "upgrades its instances at once" in text_of(await console.see(where))
 
 
 async def test_saving_an_old_page_takes_back_nothing_that_others_have_changed(

@@ -60,7 +60,7 @@ def test_a_code_is_the_name_of_the_refusal(kind: type[Exception], name: str) -> 
 async def test_a_refusal_by_the_rules_names_its_field(control: ControlApi) -> None:
     assert await control.refused("GET", f"/v1/events/{A}") == (
         404,
-        {"code": "unknown_event", "message": f"no event {A} in this scope", "field": "event_id"},
+        {"code": "unknown_event", "message": f"event {A} was not found", "field": "event_id"},
     )
 
 

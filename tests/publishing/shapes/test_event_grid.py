@@ -30,7 +30,7 @@ def a_grid_message(
         resources=["web_0", "web_1"],
         not_before=NOON if status is PublishedStatus.SCHEDULED else None,
         duration=timedelta(seconds=9),
-        description="Virtual machine is going to be restarted as requested by user.",
+        description="Virtual machine is going to be restarted as requested by authorized user.",
     )
     message = a_message(
         status, event=event, publishing=Publishing(enabled=True, api_version=api_version)
@@ -74,7 +74,7 @@ def test_azures_package_deserialises_it_with_the_documented_fields(status: str) 
                 "ResourceType": "VirtualMachine",
                 "Resources": ["web_0", "web_1"],
                 "NotBefore": format_datetime(NOON, usegmt=True) if status == "Scheduled" else "",
-                "Description": "Virtual machine is going to be restarted as requested by user.",
+                "Description": "Virtual machine is going to be restarted as requested by authorized user.",
                 "EventSource": "User",
                 "DurationInSeconds": 9,
                 "ScheduledEventApiVersion": "2020-07-01",

@@ -201,7 +201,7 @@ async def test_one_that_never_answers_is_ended_at_the_limit() -> None:
             f"json://127.0.0.1:{receiver.port}?rto=60", patience=timedelta(seconds=3)
         )
 
-    assert outcome == Later(reason="json://… has not accepted the message within 3s")
+    assert outcome == Later(reason="json://… did not accept the message within 3s")
 
 
 @pytest.mark.parametrize(

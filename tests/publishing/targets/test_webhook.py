@@ -263,7 +263,7 @@ async def test_a_receiver_that_never_answers_is_given_up_at_the_limit() -> None:
     outcome = await answered(NEVER, patience=timedelta(seconds=0.3))
 
     assert isinstance(outcome, Later)
-    assert reason(outcome).endswith(" has not answered within 300ms")
+    assert reason(outcome).endswith(" did not answer within 300ms")
 
 
 async def test_a_late_answer_within_the_limit_counts() -> None:

@@ -9,7 +9,7 @@ from forewarned.service.lifecycle.tasks import Seen
 from tests.builders import SECOND
 from tests.service.drains.cloud import API, DB0, RACK, WEB, B, Cloud, a_cloud, rack1
 
-COPYING = "to hv-b: 62 % of the VM is copied"
+COPYING = "to hv-b: 62% of the VM has been copied"
 
 
 @pytest.fixture

@@ -77,13 +77,13 @@ async def test_a_store_that_can_not_be_reached_is_tried_again(
         control.store.is_down = True
         keeper = HistoryKeeper(engine, pause=SOON, patrol=timedelta(seconds=0.02))
         async with keeper:
-            await until(lambda: "can't chain history" in caplog.text)
+            await until(lambda: "can't add history to its hash chain" in caplog.text)
             control.store.is_down = False
             await control.switch_on("web")
             await until(lambda: keeper.chained > 0)
             control.store.is_down = True
 
-    assert caplog.text.count("can't chain history") == 1
+    assert caplog.text.count("can't add history to its hash chain") == 1
 
 
 async def test_old_rows_are_removed_in_batches_and_that_is_logged(

@@ -211,7 +211,7 @@ async def test_vms_without_an_address_of_their_own_are_in_the_fleet_but_cannot_r
     await platform.lists(replace(WEB, address="10.0.0.9"), same, none)
 
     assert len(first.remarks) == 2
-    assert first.remarks[0].startswith("db: another VM has its address 10.0.0.1")
+    assert first.remarks[0].startswith("db: another VM already has address 10.0.0.1, so this VM")
     assert first.remarks[1].startswith("bare: its platform gives it no address")
     assert (await platform.binding("db")).address == "10.0.0.1"
     assert (await platform.binding("bare")).address == ""
@@ -223,6 +223,10 @@ async def test_a_vm_with_a_port_mark_is_known_by_that(platform: Platform) -> Non
     binding = await platform.binding("web")
     assert (binding.address, binding.private_address) == ("port:101", "10.0.0.1")
     assert binding.profile.interface == "vm-web"
+
+    await platform.lists(replace(WEB, port_mark=101), replace(DB, port_mark=101))
+    clash = "db: another VM already has port mark 101, so this VM can't read events: "
+    assert (await platform.state()).remarks == (f"{clash}give one of the two another port mark",)
 
 
 async def test_vms_of_a_set_share_a_scope_and_those_on_one_host_an_update_domain(

@@ -137,7 +137,7 @@ def test_a_mistake_in_a_target_is_named_and_no_secret_is_shown(target: Any, why:
         ({"every_scope": True}, 'every_scope is only for kind = "event-grid"'),
         (
             {"kind": "template", "template": "x", "content_type": "a\nb: c"},
-            "value can't be a header's",
+            "the content type has characters that a header can't have",
         ),
     ],
 )

@@ -32,7 +32,7 @@ async def list_vms(argv: tuple[str, ...]) -> Listing:
         raise DriverError(f"{name} {ran.last_words}")
     # What is longer has lost its beginning.
     if len(ran.stdout) >= _LONGEST:
-        raise DriverError(f"{name} has printed more than 4 MiB: list fewer VMs")
+        raise DriverError(f"{name} printed more than 4 MiB: list fewer VMs")
     try:
         found = msgspec.json.decode(ran.stdout, type=_ProgramListing)
     except msgspec.MsgspecError as error:

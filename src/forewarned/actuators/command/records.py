@@ -57,7 +57,7 @@ class Record:
     def how_it_ended(self) -> str:
         code = self.exit_code or 0
         if code < 0:
-            ended = f"was ended by {signal.Signals(-code).name}"
+            ended = f"was killed by {signal.Signals(-code).name}"
         else:
             ended = f"ended with exit code {code}"
         return f"{ended}: {self.last_error}" if self.last_error else ended

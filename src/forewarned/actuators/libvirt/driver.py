@@ -88,12 +88,12 @@ class LibvirtDriver(Driver):
         if reason is not None:
             return Verdict(possible=False, reason=reason)
         if EFFECTS[word] is not Effect.MOVES:
-            return Verdict(possible=True, reason=f"{word} on {located.host.name}")
+            return Verdict(possible=True, reason=f"'{word}' on {located.host.name}")
         try:
             target = await self._migration.target_of(located, action)
         except RefusedError as error:
             return Verdict(possible=False, reason=str(error))
-        return Verdict(possible=True, reason=f"{word} to {target.name}", target=target.name)
+        return Verdict(possible=True, reason=f"'{word}' to {target.name}", target=target.name)
 
     @override
     async def observe(self, vm: Vm) -> Sighting:
@@ -164,7 +164,7 @@ class LibvirtDriver(Driver):
                 # It could no longer be ended.
                 return
             waited = format_duration(patience or timedelta(0))
-            raise NoEffectError(f"{word} has had no effect within {waited}") from error
+            raise NoEffectError(f"{word} had no effect within {waited}") from error
 
     async def _has_left(self, located: LocatedVm) -> bool:
         with after_effect():

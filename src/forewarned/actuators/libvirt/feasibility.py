@@ -36,4 +36,4 @@ def describe_shortage(*, free: int, needed: int) -> str | None:
     """None if there is enough memory, or libvirt can't tell: it says 0 then."""
     if free == 0 or free >= needed:
         return None
-    return f"only {free >> 20} MiB of memory are free, and the VM needs {needed >> 20} MiB"
+    return f"only {free >> 20} MiB of memory is free, and the VM needs {needed >> 20} MiB"

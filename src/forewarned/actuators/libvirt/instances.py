@@ -144,8 +144,8 @@ def _job(domain: libvirt.virDomain) -> str:
     if type_ not in _JOBS:
         return ""
     if not total:
-        return "a job of libvirt is in progress"
-    return f"{100 * (total - remaining) // total} % of the VM is copied"
+        return "a libvirt job is in progress"
+    return f"{100 * (total - remaining) // total}% of the VM has been copied"
 
 
 def _downtime(domain: libvirt.virDomain) -> float | None:

@@ -71,16 +71,16 @@ class OpenStackDriver(Driver):
             return Verdict(possible=False, reason=reason)
         source = server.host or ""
         if EFFECTS[word] is not Effect.MOVES:
-            return Verdict(possible=True, reason=f"{word} on {source}")
+            return Verdict(possible=True, reason=f"'{word}' on {source}")
         services = await self._compute.services()
         targets = find_targets(services, source=source, wanted=action.target)
         reason = source_objection(services, source=source)
         if reason is not None or isinstance(targets, str):
             return Verdict(possible=False, reason=reason or str(targets))
         if len(targets) > 1:
-            reason = f"{word} to a host of Nova's choice: {', '.join(sorted(targets))}"
+            reason = f"'{word}' to a host of Nova's choice: {', '.join(sorted(targets))}"
             return Verdict(possible=True, reason=reason)
-        return Verdict(possible=True, reason=f"{word} to {targets[0]}", target=targets[0])
+        return Verdict(possible=True, reason=f"'{word}' to {targets[0]}", target=targets[0])
 
     @override
     async def observe(self, vm: Vm) -> Sighting:
@@ -133,7 +133,7 @@ class OpenStackDriver(Driver):
                 # It could no longer be ended.
                 return ""
             waited = format_duration(patience or timedelta(0))
-            raise NoEffectError(f"{word} has had no effect within {waited}") from error
+            raise NoEffectError(f"{word} had no effect within {waited}") from error
 
     async def _carry_out_now(
         self, word: Word, server: Server, target: str | None, progress: Progress

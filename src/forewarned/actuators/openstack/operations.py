@@ -120,7 +120,7 @@ class Operations:
         """Look at the VM until then. Returns None if Nova no longer has it."""
         told = ""
         while (seen := await self._compute.look(server.id)) is not None and not is_ready(seen):
-            percent = f", {seen.progress} %" if seen.progress else ""
+            percent = f", {seen.progress}%" if seen.progress else ""
             state = f"{seen.task_state or seen.vm_state}{percent}"
             if state != told:
                 progress(state)

@@ -119,7 +119,7 @@ class Session:
                     url = endpoint.url.rstrip("/")
                     return url if _VERSION in url else url + _VERSION
         where = f" in region {region}" if region else ""
-        raise DriverError(f"Keystone's catalog has no {interface} URL of Nova{where}")
+        raise DriverError(f"Keystone's catalog has no {interface} URL for Nova{where}")
 
     async def _send(self, method: str, url: str, headers: dict[str, str], body: object) -> Answer:
         sent = {"User-Agent": f"forewarned-actuator/{__version__}", **headers}
@@ -135,7 +135,7 @@ class Session:
             raise DriverError(str(error)) from error
         except TimeoutError as error:
             limit = format_duration(_PATIENCE)
-            raise DriverError(f"{origin(url)} has not answered within {limit}") from error
+            raise DriverError(f"{origin(url)} did not answer within {limit}") from error
 
 
 def decode(answer: Answer, type_: type[T]) -> T:

@@ -94,7 +94,7 @@ class FlagHook(UndoableTable, frozen=True, kw_only=True):
     def describe(self, phase: Phase) -> str:
         if phase is Phase.UNDO:
             return f"put {self._file} back as it was"
-        word = "make" if self.draining is While.PRESENT else "remove"
+        word = "create" if self.draining is While.PRESENT else "remove"
         return f"{word} {self._file}"
 
     def _make(self, call: Call) -> str:
@@ -132,7 +132,7 @@ class FlagHook(UndoableTable, frozen=True, kw_only=True):
 
     def _make_again(self, notes: Mapping[str, str]) -> str:
         if self._file.exists():
-            return f"{self._file} exists again already"
+            return f"{self._file} already exists again"
         user, _, group = notes["owner"].partition(":")
         _write(
             self._file,

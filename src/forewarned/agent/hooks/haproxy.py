@@ -33,7 +33,7 @@ ServerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]+/[A-Za-z0-9_.:-]+$")
 
 
 class HaproxyHook(UndoableTable, frozen=True, kw_only=True):
-    """Drains servers of HAProxy, waits for their sessions to end, and puts them back."""
+    """Drains HAProxy servers, waits for their sessions to end, and puts them back."""
 
     socket: str = "/run/haproxy/admin.sock"
     """HAProxy's runtime socket, configured with `level admin`: a path, or `tcp://HOST:PORT`."""
@@ -105,8 +105,9 @@ class HaproxyHook(UndoableTable, frozen=True, kw_only=True):
         servers = ", ".join(self.servers)
         if phase is Phase.UNDO:
             return f"put the drained servers back: {servers}"
-        waits = " and wait for their sessions" if self.wait else ""
-        return f"drain {servers} of HAProxy{waits}"
+        what, whose = ("server", "its") if len(self.servers) == 1 else ("servers", "their")
+        waits = f" and wait for {whose} sessions to end" if self.wait else ""
+        return f"drain HAProxy {what} {servers}{waits}"
 
     async def _set(self, server: str, state: str) -> None:
         answer = await self._ask(f"set server {server} state {state}")

@@ -31,7 +31,7 @@ async def run_hook(
             detail = f"ended at its limit of {format_duration(call.limit)}"
             return HookOutcome(verdict=Verdict.TIMED_OUT, detail=detail, took=took)
         # A bug in a hook must not keep the others from running.
-        _log.exception("hook raised", extra={"event": call.sighting.event_id})
+        _log.exception("hook failed with an exception", extra={"event": call.sighting.event_id})
         detail = f"{type(error).__name__}: {error}"
         return HookOutcome(verdict=Verdict.FAILED, detail=detail, took=took)
     return outcome if outcome.took is not None else replace(outcome, took=monotonic() - began)

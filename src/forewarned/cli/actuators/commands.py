@@ -9,7 +9,7 @@ import click
 from forewarned.cli.credentials import credential_options, credentials_of
 from forewarned.cli.failures import RefusedError, UsageError
 from forewarned.cli.session import control_address, control_option
-from forewarned.cli.wording import count
+from forewarned.cli.wording import mistakes_of
 from forewarned.config.values import LogFormat, LogLevel
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def _declared(config: Path, names: tuple[str, ...]) -> "Declared":
         found = load(config).local()
     except ActuatorSettingsError as error:
         raise UsageError(
-            f"{count(len(error.mistakes), 'mistake')} in {config}",
-            *error.mistakes,
+            *mistakes_of(config, error),
             code="bad_file",
             field="config",
         ) from error

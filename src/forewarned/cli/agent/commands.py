@@ -11,7 +11,7 @@ import msgspec
 from forewarned.cli.failures import CommandError, RefusedError, UsageError
 from forewarned.cli.parameters import complete_type, read_event_type
 from forewarned.cli.session import Session, json_option, printed_as_json
-from forewarned.cli.wording import count
+from forewarned.cli.wording import count, mistakes_of
 
 if TYPE_CHECKING:
     from forewarned.agent.config.settings import AgentSettings
@@ -186,8 +186,7 @@ def _load(file: Path, kind: type[CommandError]) -> "AgentSettings":
         return load(file)
     except SettingsError as error:
         raise kind(
-            f"{count(len(error.mistakes), 'mistake')} in {file}; nothing has changed",
-            *error.mistakes,
+            *mistakes_of(file, error),
             code="bad_agent_file",
             field="file",
             details=str(error),

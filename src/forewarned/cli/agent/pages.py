@@ -144,7 +144,7 @@ def _reasons(event: EventStatus) -> Iterator[tuple[str, str]]:
     if event.reappeared:
         yield "shown again", "after it was gone: the agent does nothing about it"
     if event.came_back:
-        yield "restarted", "yes, since the event was first seen"
+        yield "VM restarted", "yes, since the event was first seen"
 
 
 def _at_work(steps: Iterable[StepStatus]) -> Iterator[str]:

@@ -184,7 +184,7 @@ def import_(*, file: Path | None, config: Path | None, data: str | None, store: 
             "Name the database that the nodes share with --store, or in the settings file.",
             code="no_store",
         )
-    given = place.read_file(file)
+    given = place.read_import(file)
     with place.edited() as known:
         added = [each for each in given if each not in known]
         for each in added:

@@ -157,7 +157,13 @@ class RunningServer:
                 todo="If the server runs this actuator itself, the server's log says why it is not"
                 " running. Otherwise start it on its machine with `forewarned actuator run`.",
             )
-        yield from _more("task_stuck", len(stuck))
+        if more := len(stuck[_MOST:]):
+            yield note(
+                "task_stuck",
+                where="",
+                what=f"{more} more {'task is' if more == 1 else 'tasks are'} stuck",
+                todo="`forewarned tasks list --state Stuck` lists them.",
+            )
 
     def _sources(self) -> Iterator[Finding]:
         yield from of_sources(self._control.get("/v1/sources").read(SourceList).sources)
@@ -177,7 +183,9 @@ class RunningServer:
                 what=f"started at {event.started_at:%Y-%m-%d %H:%M} UTC, and is not complete",
                 todo=f"`forewarned explain {event.event_id}` says what it waits for.",
             )
-        yield from _more("event_overdue", len(overdue))
+        if more := len(overdue[_MOST:]):
+            what = f"{more} more {'event is' if more == 1 else 'events are'} overdue"
+            yield note("event_overdue", where="", what=what)
 
     def _subscriptions(self) -> Iterator[Finding]:
         found = self._control.get("/v1/subscriptions").read(SubscriptionList)
@@ -251,12 +259,6 @@ def of_subscriptions(found: Sequence[ShownSubscription]) -> Iterator[Finding]:
 
 def _expected(event: wire.Event) -> timedelta:
     return UNKNOWN_IMPACT if event.duration is None else event.duration.length
-
-
-def _more(code: str, number: int) -> Sequence[Finding]:
-    if number <= _MOST:
-        return ()
-    return [note(code, where="", what=f"and {number - _MOST} more")]
 
 
 def _whole(span: timedelta) -> timedelta:

@@ -147,7 +147,9 @@ def exam(
             code="no_command",
         )
     if shutil.which(command[0]) is None:
-        raise UsageError(f"can't run {command[0]!r}: there is no such program", code="no_command")
+        raise UsageError(
+            f"can't run {command[0]!r}: it does not exist, or is not executable", code="no_command"
+        )
     line = CommandLine(words=command, endpoint_variable=endpoint_env)
     examinee = _examinee(line, isolation, _address(listen), private)
     if examinee.listen is not None:

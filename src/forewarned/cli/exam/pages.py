@@ -108,4 +108,4 @@ def _failure(report: Report) -> Iterator[str]:
     if scenario.risk:
         yield f"  risk      {scenario.risk}"
     if scenario.source:
-        yield f"  read      {scenario.source}"
+        yield f"  source    {scenario.source}"

@@ -13,7 +13,7 @@ from forewarned.cli.fleet.generation import generate
 from forewarned.cli.fleet.platform_import import import_
 from forewarned.cli.session import Session, json_option, printed_as_json, with_session
 from forewarned.cli.tables import PlannedRow, plan_table
-from forewarned.cli.wording import count
+from forewarned.cli.wording import count, mistakes_of
 from forewarned.control.fleet import wire as fleet_wire
 from forewarned.control.fleet.file import FleetFileError, load_fleet
 from forewarned.control.v1 import wire
@@ -49,7 +49,7 @@ def apply(session: Session, *, file: Path, prune: bool) -> None:
 
     A fleet of more than 10,000 VMs is checked as a whole, then written in parts.
     """
-    plan = _load(file)
+    plan = _load(file, besides="; nothing has changed")
     query = {"prune": "true"} if prune else None
     # On stderr, and on a terminal only: what stdout gets is the same wherever it goes.
     console = Console(stderr=True, quiet=session.is_json)
@@ -77,11 +77,11 @@ def check(file: Path) -> None:
     )
 
 
-def _load(file: Path) -> FleetPlan:
+def _load(file: Path, *, besides: str = "") -> FleetPlan:
     try:
         return load_fleet(file)
     except FleetFileError as error:
-        raise _refusal(file, error.mistakes) from error
+        raise _refusal(file, error, besides) from error
 
 
 def _expand(plan: FleetPlan, file: Path) -> Iterator[PlannedScope]:
@@ -94,16 +94,17 @@ def _expand(plan: FleetPlan, file: Path) -> Iterator[PlannedScope]:
         # The server knows the addresses in use and may give others; how many fit is the same.
         yield from Expansion(plan, address_range=settings.address_range, kept={}).scopes()
     except RefusalError as error:
-        raise _refusal(file, (f"{file}: {error}",)) from error
+        raise _refusal(file, FleetFileError([f"{file}: {error}"])) from error
 
 
-def _refusal(file: Path, problems: tuple[str, ...]) -> RefusedError:
+def _refusal(file: Path, error: FleetFileError, besides: str = "") -> RefusedError:
+    headline, *mistakes = mistakes_of(file, error)
     return RefusedError(
-        f"{count(len(problems), 'mistake')} in {file}; nothing has changed",
-        *problems,
+        f"{headline}{besides}",
+        *mistakes,
         code="invalid_fleet",
         field="fleet",
-        details="\n".join(problems),
+        details=str(error),
     )
 
 

@@ -30,7 +30,7 @@ def import_() -> None:
 @output_option
 @json_option
 def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
-    """Print a fleet file with the VMs of libvirt at each URI. Needs no server.
+    """Print a fleet file with the libvirt VMs at each URI. Needs no server.
 
     Addresses come from the configuration of domains and networks. VMs without one are in the file
     as comments.
@@ -46,7 +46,7 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
     listing = asyncio.run(list_vms(uris))
     if not listing.is_complete:
         raise RefusedError(
-            "not every libvirt answered; nothing was written",
+            "not every libvirt host answered; nothing was written",
             *listing.silent.values(),
             code="not_listed",
         )
@@ -64,7 +64,12 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
 @click.option(
     "--secret-file", metavar="FILE", required=True, help="The file with the credential's secret."
 )
-@click.option("--region", metavar="NAME", default="", help="[default: the first in the catalog]")
+@click.option(
+    "--region",
+    metavar="NAME",
+    default="",
+    help="Region of the cloud [default: the first in the catalog].",
+)
 @click.option(
     "--interface",
     type=click.Choice(["public", "internal", "admin"]),

@@ -86,7 +86,7 @@ def _print(verified: Verified) -> None:
         return
     for found in verified.findings:
         click.echo(found.message)
-    click.echo(f"as written: {count(verified.checked, 'row')}")
+    click.echo(f"unchanged since written: {count(verified.checked, 'row')}")
     if verified.removed:
         click.echo(f"removed by retention: {count(verified.removed, 'row')}")
     if verified.unchained:

@@ -65,7 +65,7 @@ def list_hosts(session: Session) -> None:
     "--wave",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Give N VMs the same NotBefore [4]. A VM that approves is moved earlier.",
+    help="Give N VMs the same NotBefore [default: 4]. A VM that approves is moved earlier.",
 )
 @click.option(
     "--deadline", type=read_span, metavar="SPAN", help="How soon the host must be empty, like 6h."
@@ -111,7 +111,7 @@ def drain(
         if session.is_json or not sys.stdin.isatty():
             raise _obstructed(found)
         session.print(_page(found))
-        click.confirm(f"Go ahead? {_ANYWAY}", abort=True)
+        click.confirm(f"{_ANYWAY} Go ahead?", abort=True)
         answer = session.control.post(_path(name), body | {"anyway": True})
     if (wait or argv) and not dry_run:
         answer = _until(session, name, answer, _OVER)
@@ -129,8 +129,8 @@ def drain(
 @click.option("--wait", is_flag=True, help="Show progress until the drain is over.")
 @with_session
 def status(session: Session, name: str, *, wait: bool) -> None:
-    """Show how far the drain of HOST has come, and of each VM what it waits for, or how long it was
-    interrupted.
+    """Show how far the drain of HOST has come and, for each VM, what it is waiting for or how long
+    it was interrupted.
     """
     answer = session.control.get(_path(name))
     first = answer.read(ShownDrain).state
@@ -184,7 +184,9 @@ def _drain_words(found: DrainSummary | None) -> str:
         return ""
     back = " back" if found.state is DrainState.RETURNING else ""
     words = f"{found.state}, {found.moved} of {count(found.vms, 'VM')} moved{back}"
-    return f"{words}: {found.reason}" if found.reason else words
+    # Why a host counts as Empty is a sentence of its own.
+    mark = ";" if found.state is DrainState.EMPTY else ":"
+    return f"{words}{mark} {found.reason}" if found.reason else words
 
 
 def _path(host: str) -> str:
@@ -220,7 +222,7 @@ def _obstructed(found: ShownDrain) -> CommandError:
 def _refuse_unless_empty(found: ShownDrain, but: str = "") -> None:
     if found.state is not DrainState.EMPTY:
         raise CommandError(
-            f"{found.host} is not empty, its drain is {found.state}{but}", code="host_not_empty"
+            f"{found.host} is not empty: its drain is {found.state}{but}", code="host_not_empty"
         )
 
 
@@ -239,7 +241,7 @@ def _is_back(move: ShownMove, host: str) -> bool:
 
 
 def _run_then(found: ShownDrain, command: str) -> None:
-    _refuse_unless_empty(found, ", so the command was not run")
+    _refuse_unless_empty(found, ". The command was not run.")
     # A shell, as for any command that an operator types.
     ended = subprocess.run(command, shell=True, check=False)  # noqa: S602
     click.get_current_context().exit(ended.returncode)
@@ -258,7 +260,7 @@ def _page(found: ShownDrain) -> Iterator[RenderableType]:
 def _headline(found: ShownDrain) -> str:
     if found.state is DrainState.EMPTY:
         line = f"{found.host} has been empty since {_clock(found.since)}"
-        return f"{line}, {found.reason}" if found.reason else line
+        return f"{line}; {found.reason}" if found.reason else line
     line = f"{found.host}: {found.state}"
     if found.dry_run:
         line += " (dry run: nothing is moved)"
@@ -282,7 +284,7 @@ def progress_of(move: ShownMove) -> str:
             words = "waits to be moved" + (f" to {move.target}" if move.target else "")
             words += "" if move.reads else ", without notice: the VM does not read its document"
         case MoveState.NOTICE if move.not_before is not None:
-            words = f"waits for its VM's approval, or until {_clock(move.not_before)}"
+            words = f"waits for the VM's approval, until {_clock(move.not_before)} at the latest"
         case MoveState.MOVED if move.moved_to is not None:
             away = "" if move.away is None else f", interrupted for {move.away:.2f} s"
             words = f"on {move.moved_to}{away}"

@@ -33,7 +33,7 @@ def tasks() -> None:
     "--state",
     type=click.Choice(list(TaskState), case_sensitive=False),
     metavar="STATE",
-    help="Only tasks in this state, like Stuck, including those that are over.",
+    help="Only tasks in this state, like Stuck, of past events too.",
 )
 @click.option(
     "--host",
@@ -55,7 +55,7 @@ def list_tasks(
     state: TaskState | None,
     **query: str | int | None,
 ) -> None:
-    """List the tasks of open events, those of the newest first."""
+    """List the tasks of open events, newest event first."""
     query |= {
         "event": None if event is None else lookup.event_id(session.control, event),
         "state": None if state is None else str(state),
@@ -69,7 +69,7 @@ def list_tasks(
 @click.argument("vm", metavar="VM", shell_complete=complete_vm)
 @with_session
 def retry(session: Session, event: str, vm: str) -> None:
-    """Retry the task of VM in EVENT, which is Stuck or Failed.
+    """Retry VM's task in EVENT. The task must be Stuck or Failed.
 
     EVENT is an id, or the first characters of one.
     """

@@ -46,7 +46,7 @@ def _read_pause(text: str) -> timedelta:
 @click.option(
     "--anonymous",
     is_flag=True,
-    help="Replace names, and the ids of subscriptions, events and VMs, by stand-ins: always the"
+    help="Replace names, and the ids of subscriptions, events and VMs, with stand-ins: always the"
     " same one for the same name or id.",
 )
 @click.option(
@@ -143,8 +143,9 @@ def _own_name(client: "ScheduledEvents") -> str:
         return client.me().name
     except EndpointNotFoundError:
         raise
-    except ScheduledEventsError as error:
-        click.echo(f"the endpoint does not say which VM this is: {error}", err=True)
+    except ScheduledEventsError:
+        told = "the endpoint does not say which VM this is, so the recording won't either"
+        click.echo(told, err=True)
         return ""
 
 

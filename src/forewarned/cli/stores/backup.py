@@ -101,10 +101,16 @@ def restore(*, source: Path, config: Path | None, data: str | None, store: str |
 def _restored(source: Path, found: Manifest, place: Place) -> list[str]:
     """The names of the files that went into the data directory."""
     folder = place.folder.absolute()
-    if (found.store is StoreKind.POSTGRESQL) != (place.database is not None):
+    is_dump = found.store is StoreKind.POSTGRESQL
+    if is_dump and place.database is None:
         raise BackupError(
-            f"this is a backup of a store in {found.store}: "
-            + ("name the database with --store" if place.database is None else "omit --store")
+            "this is a backup of a PostgreSQL database, but the server is set to use a SQLite"
+            " store: name the database with --store, or use other settings"
+        )
+    if not is_dump and place.database is not None:
+        raise BackupError(
+            "this is a backup of a SQLite store, but the server is set to use a PostgreSQL"
+            " database: omit --store, or use other settings"
         )
     if place.database is None:
         if (folder / DATABASE).exists():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -17,6 +17,8 @@ from forewarned.security.identities import Principal
 from forewarned.storage.errors import CannotOpenError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_OWN_FILE: Final = "Nothing was changed. Fix the file, or remove it to revoke all tokens."
 
 
 def store_option(function: F) -> F:
@@ -41,19 +43,22 @@ class Place:
     def read(self) -> Sequence[Principal]:
         """Raises RefusedError."""
         if self.database is None:
-            return self.read_file()
+            with _refusals(_OWN_FILE):
+                return principals.load(self.file)
         with self.edited() as known:
             return known
 
-    def read_file(self, file: Path | None = None) -> Sequence[Principal]:
-        """Raises RefusedError."""
-        with _refusals():
+    def read_import(self, file: Path | None) -> Sequence[Principal]:
+        """For the database: the server itself does not use this file. Raises RefusedError."""
+        if file is not None and not file.exists():
+            raise RefusedError(f"there is no file {file}", code="bad_principals", field="file")
+        with _refusals("Nothing was changed. Fix the file, and run the command again."):
             return principals.load(file or self.file)
 
     @contextmanager
     def edited(self) -> Iterator[list[Principal]]:
         """The principals, to be changed in place. Raises RefusedError."""
-        with _refusals():
+        with _refusals(_OWN_FILE):
             if self.database is None:
                 opened = principals.edited(self.folder)
             else:
@@ -76,14 +81,10 @@ def place_of(config: Path | None, data: str | None, store: str | None) -> Place:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _refusals(advice: str) -> Iterator[None]:
     try:
         yield
     except principals.PrincipalsError as error:
-        raise RefusedError(
-            str(error),
-            "Nothing was changed. Fix the file, or remove it to revoke all tokens.",
-            code="bad_principals",
-        ) from error
+        raise RefusedError(str(error), advice, code="bad_principals") from error
     except CannotOpenError as error:
         raise RefusedError(str(error), code="no_store") from error

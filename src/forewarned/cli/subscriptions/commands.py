@@ -89,7 +89,7 @@ def change(
 ) -> None:
     """Change where messages go, what they look like, or which events they are about.
 
-    What you don't name stays as it is. Options that choose events replace all earlier ones.
+    What you don't name stays as it is. If you choose events, your options replace the whole filter.
     """
     declared = Given(**options)
     place = declared.url(url)
@@ -102,7 +102,11 @@ def change(
         filter={} if takes_all else wanted or None,
     )
     if not body or (takes_all and wanted):
-        why = "name what to change" if not body else "--all and options that choose events conflict"
+        why = (
+            "--all can't be combined with options that choose events"
+            if body
+            else "name what to change"
+        )
         raise UsageError(why, "See 'forewarned subscription change --help'.", code="nothing_given")
     answer = session.control.patch(_path(name), body)
     session.show(answer, lambda: added_page(answer.read(AddedSubscription), verb="changed"))
@@ -121,7 +125,11 @@ def list_(session: Session) -> None:
 @subscription.command()
 @_name
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=10, metavar="N", help="At most N messages [10]."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=10,
+    metavar="N",
+    help="At most N messages [default: 10].",
 )
 @with_session
 def show(session: Session, name: str, *, limit: int) -> None:
@@ -148,7 +156,7 @@ def show(session: Session, name: str, *, limit: int) -> None:
 @click.option(
     "--state", type=click.Choice(("pending", "undelivered")), help="Only those in this state."
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N [100].")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N [default: 100].")
 @with_session
 def deliveries(session: Session, /, name: str, *, state: str | None, limit: int | None) -> None:
     """List the pending and undelivered messages, the oldest first."""
@@ -211,10 +219,12 @@ def resume(session: Session, name: str) -> None:
 def redeliver(session: Session, name: str, *, numbers: tuple[int, ...]) -> None:
     """Retry now what the server gave up on, and what waits for its next attempt."""
     answer = session.control.post(f"{_path(name)}/redeliver", {"numbers": list(numbers)})
-    session.show(
-        answer,
-        lambda: [f"{count(answer.read(Redelivered).messages, 'message')} to {plain(name)} due now"],
-    )
+    session.show(answer, lambda: [_redelivered(answer.read(Redelivered).messages, name)])
+
+
+def _redelivered(messages: int, name: str) -> str:
+    are = "is" if messages == 1 else "are"
+    return f"{count(messages, 'message')} to {plain(name)} {are} due now"
 
 
 @subscription.command()

@@ -51,7 +51,8 @@ _OPTIONS: Final = (
     click.option(
         "--every-scope",
         is_flag=True,
-        help="With --shape event-grid: also publish scopes whose policy does not ask for it.",
+        help="With --shape event-grid: also publish events of scopes whose policy does not ask for"
+        " it.",
     ),
     click.option(
         "--type",

@@ -171,7 +171,7 @@ def _delivered_words(health: ShownHealth, *, now: datetime) -> str:
 
 def _failed_words(health: ShownHealth, *, now: datetime) -> str:
     if health.last_failed_at is None:
-        return "no attempt"
+        return "none"
     words = f"{count(health.failed, 'attempt')}, last {ago(health.last_failed_at, now)}"
     return plain(f"{words}: {health.last_error}")
 
@@ -191,4 +191,4 @@ def _delivery_words(each: ShownDelivery, *, now: datetime) -> Text:
         return Text(f"given up{when}", "red")
     if each.due_at is None:
         return Text("queued")
-    return Text("due" if each.due_at <= now else f"again {ahead(each.due_at, now)}")
+    return Text("due" if each.due_at <= now else f"retry {ahead(each.due_at, now)}")

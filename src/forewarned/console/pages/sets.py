@@ -22,7 +22,7 @@ from forewarned.console.preview import Preview
 from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
 from forewarned.service.azure import group_index, inventory, scale_sets
 from forewarned.service.azure.inventory import ScaleSetView
-from forewarned.service.azure.models.scale_set import declared_set
+from forewarned.service.azure.models.scale_set import UpgradeMode, declared_set
 from forewarned.service.azure.models.set_changes import ScaleSetChange
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
 from forewarned.service.fleet.declaration import Orchestration
@@ -203,6 +203,7 @@ def _edit(
         preview=preview,
         upgrade=upgrade,
         delays=_DELAYS,
+        is_automatic=declared_set(view).upgrade_mode is UpgradeMode.AUTOMATIC,
     )
 
 

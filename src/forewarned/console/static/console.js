@@ -388,7 +388,7 @@ function hear({ name, content }) {
     leaveOff();
     return;
   } else if (content?.event) {
-    announce(`${content.event.type} of ${content.event.resources.join(", ")}: ${name}`);
+    announce(`${content.event.type} of ${content.event.resources.join(", ")}: ${inWords(name)}`);
   }
   if (showsEvents() && concerns(content)) {
     refreshSoon();
@@ -399,6 +399,11 @@ function hear({ name, content }) {
 function concerns(content) {
   const about = document.querySelector("[data-about]")?.dataset.about;
   return about === undefined || content?.scope === undefined || content.scope === about;
+}
+
+function inWords(action) {
+  const words = JSON.parse(document.getElementById("announcer")?.dataset.words ?? "{}");
+  return words[action] ?? action;
 }
 
 function announce(words) {

@@ -88,7 +88,7 @@ async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wir
 async def show_host_rules(
     services: Services, asked: Asked[Nothing, HostRulesQuery]
 ) -> wire.HostRules:
-    """nftables rules that set port marks on a hypervisor, and keep VMs from faking addresses."""
+    """nftables rules that set port marks on a hypervisor, and keep VMs from spoofing addresses."""
     query, host = asked.query, HostName(asked.path["host"])
     found = await services.engine.ask(
         lambda snapshot: rules_of_host(

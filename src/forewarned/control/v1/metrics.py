@@ -67,11 +67,11 @@ class Metrics:
         self._events = gauge("forewarned_events", "Open events.", ["type", "status"])
         self._failures = counter(
             "forewarned_events_not_carried_out",
-            "Events that ended because their actuator failed and left the VMs as they were.",
+            "Events that ended without having been carried out on at least one of their VMs.",
             ["type"],
         )
         self._drains = gauge(
-            "forewarned_drains", "Drains of hosts, only the newest of each host.", ["state"]
+            "forewarned_drains", "Host drains, counting only the newest of each host.", ["state"]
         )
         self._tasks = gauge("forewarned_tasks", "Tasks of open events.", ["actuator", "state"])
         self._listed = gauge(
@@ -96,7 +96,8 @@ class Metrics:
         )
         self._lag = gauge(
             "forewarned_store_lag_seconds",
-            "The most that this server can be behind a shared store; 0 if its store is not shared.",
+            "Upper bound on how far this server is behind a shared store; 0 if its store is not"
+            " shared.",
         )
         self._nodes = gauge("forewarned_nodes", "Servers on this store.", ["state"])
         self._epoch = gauge(

@@ -188,7 +188,7 @@ class DrainSummary(Shape, frozen=True):
     host: str
     state: DrainState
     since: Annotated[datetime, about("when it entered this state")]
-    reason: Annotated[str, about("why it is Planned, Stuck, Returning or Canceled")]
+    reason: Annotated[str, about("why it is in this state; empty if there is nothing to say")]
     cordoned: Annotated[bool, about("whether no VM may be moved to the host")]
     vms: Annotated[int, about("how many VMs it moves")]
     moved: Annotated[int, about("how many it has moved; while VMs return: moved back")]

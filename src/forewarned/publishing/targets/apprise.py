@@ -53,9 +53,7 @@ class AppriseTarget:
                 )
         except TimeoutError:
             limit = format_duration(self._patience)
-            return Later(
-                reason=f"{self._service.place} has not accepted the message within {limit}"
-            )
+            return Later(reason=f"{self._service.place} did not accept the message within {limit}")
         except TargetError as error:
             # Apprise does not say whether it is for ever.
             return Later(reason=str(error))

@@ -73,7 +73,7 @@ class WebhookTarget:
                 outcome = await self._attempt(message, rendered)
         except TimeoutError:
             limit = format_duration(self._patience)
-            return Later(reason=f"{self._where} has not answered within {limit}")
+            return Later(reason=f"{self._where} did not answer within {limit}")
         except TargetError as error:
             # Also what only an operator can mend, such as a certificate: there is a day for that.
             return Later(reason=str(error))

@@ -284,7 +284,7 @@ class Settings:
         "additional host names to accept in the Host header, besides the listener's addresses",
     )
     max_connections: int = _setting(
-        _LISTENER.max_connections, whole(1), "maximum number of open connections, over all VMs"
+        _LISTENER.max_connections, whole(1), "maximum number of open connections, across all VMs"
     )
     max_connections_per_vm: int = _setting(
         _LISTENER.max_connections_per_vm, whole(1), "maximum number of open connections of one VM"

@@ -15,7 +15,8 @@ from forewarned.scenarios.model import Scenario
 from forewarned.scenarios.report import Report, Standing
 
 NOT_PLAYED: Final = (
-    "not played: in the scenarios before this one the handler sent no request, or all were refused"
+    "not played: in the scenarios before this one the handler sent no requests, or all of its"
+    " requests were refused"
 )
 _SUITE: Final = "forewarned exam"
 # What XML 1.0 has no way to write: a handler may print anything.
@@ -91,7 +92,7 @@ def failure_text(report: Report) -> str:
         ]
     parts += [f"fact: {scenario.fact}"] if scenario.fact else []
     parts += [f"risk: {scenario.risk}"] if scenario.risk else []
-    parts += [f"read: {scenario.source}"] if scenario.source else []
+    parts += [f"source: {scenario.source}"] if scenario.source else []
     return "\n".join(parts)
 
 

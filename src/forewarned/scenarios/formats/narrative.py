@@ -45,12 +45,12 @@ def sentence(observation: Observation, scenario: Scenario) -> str:
         case Request():
             return request_words(fact)
         case EventMoved():
-            by = "" if fact.approved_by is None else f", approved by {fact.approved_by}"
+            by = "" if fact.approved_by is None else f", approved by {_approver(fact.approved_by)}"
             return f"event: {fact.type} of {', '.join(fact.resources)} is {fact.state}{by}"
         case HandlerStarted():
             return "the handler is started"
         case HandlerExited():
-            return f"the handler: {exit_words(fact.code)}"
+            return exit_words(fact.code, who="the handler")
         case HandlerPrinted():
             return f"the handler prints: {fact.line}"
         case HandlerFlooded():
@@ -66,6 +66,11 @@ def sentence(observation: Observation, scenario: Scenario) -> str:
             return f"probe: {fact.probe.words}: {holds}"
         case _:
             assert_never(fact)
+
+
+def _approver(name: str) -> str:
+    vm = name.removeprefix("vm:")
+    return name if vm == name else f"VM {vm}"
 
 
 def step_words(step: AnyStep) -> str:

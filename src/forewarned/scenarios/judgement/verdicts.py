@@ -60,5 +60,7 @@ class Judge:
         asked = self.seen.asked(What.ANY, anchor.began)
         if not asked:
             return "the handler has sent no request since"
-        sent = "1 request" if len(asked) == 1 else f"{len(asked)} requests"
-        return f"since then it sent {sent}, last {request_words(asked[-1][1])}"
+        last = request_words(asked[-1][1])
+        if len(asked) == 1:
+            return f"since then it sent 1 request: {last}"
+        return f"since then it sent {len(asked)} requests, the last being {last}"

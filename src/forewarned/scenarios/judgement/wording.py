@@ -34,8 +34,8 @@ def span(length: timedelta) -> str:
     return format_duration(length)
 
 
-def exit_words(code: int) -> str:
-    return f"it was ended by signal {-code}" if code < 0 else f"it exited with {code}"
+def exit_words(code: int, *, who: str = "it") -> str:
+    return f"{who} was ended by signal {-code}" if code < 0 else f"{who} exited with code {code}"
 
 
 def rounded(length: timedelta) -> timedelta:

@@ -30,8 +30,9 @@ from forewarned.service.drains.model import (
 from forewarned.service.records import EventRecord
 
 NO_ACTUATOR: Final = "no actuator carries out its events"
-BY_FLEET: Final = "according to the fleet"
-UNLISTED: Final = f"{BY_FLEET}: its actuator can't list the VMs of a host"
+_BY_FLEET: Final = "this is what the fleet says"
+NOT_ASKED: Final = f"{_BY_FLEET}: no actuator was asked"
+UNLISTED: Final = f"{_BY_FLEET}: the VMs' actuator can't ask the platform which VMs are on a host"
 _SHOWN: Final = 5
 """VMs that a reason names; the drain itself has all of them."""
 
@@ -397,7 +398,7 @@ def _when_moved(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
     silent = [actuator for actuator in asked if actuator not in answers]
     if not reasons and not silent:
         is_listed = any(each.vms is not None for each in drain.listings)
-        return DrainState.EMPTY, "" if is_listed else UNLISTED if asked else BY_FLEET
+        return DrainState.EMPTY, "" if is_listed else UNLISTED if asked else NOT_ASKED
     if drain.moved_at is None or now < drain.moved_at + PATIENCE:
         return DrainState.VERIFYING, "; ".join(reasons)
     # They are asked on: an answer that comes late counts as well.

@@ -21,7 +21,7 @@ class MoveProgress:
     """How far a VM has come on its way."""
 
     progress: str = ""
-    """What is being done to it now: `to hv-b: 62 % of the VM is copied`. Empty for nothing."""
+    """What is being done to it now: `to hv-b: 62% of the VM has been copied`. Empty for nothing."""
     away: timedelta | None = None
     """How long it was away; None before it is moved, and where no one has measured it."""
 

@@ -10,7 +10,7 @@ from forewarned.core import starting
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId, MaintenanceId, ScopeId
 from forewarned.core.model import Event, EventStatus, StartCause
-from forewarned.core.tasks import SIMULATED, Task, TaskState
+from forewarned.core.tasks import NOT_CARRIED_OUT, SIMULATED, Task, TaskState
 from forewarned.service.engine import Engine
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from forewarned.service.ports import Snapshot
@@ -234,8 +234,8 @@ def _why(waiting: _Waiting) -> str:
             return f"it started because {_cause(event)}"
         case EventStatus.COMPLETED if record.end_reason:
             return (
-                f"it started because {_cause(event)},"
-                f" and ended before the work was done: {record.end_reason}"
+                f"it started because {_cause(event)}, and ended before the work was done:"
+                f" {record.end_reason.removeprefix(NOT_CARRIED_OUT)}"
             )
         case EventStatus.COMPLETED:
             return f"it started because {_cause(event)}, and the work is done"

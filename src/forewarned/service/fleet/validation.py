@@ -144,7 +144,8 @@ def _same_names(key: str, names: list[str]) -> Iterator[Mistake]:
 def _name_mistakes(vm: VirtualMachine | Member, path: KeyPath) -> Iterator[Mistake]:
     yield from _bad_name(vm.name, (*path, "name"))
     if vm.vm_id is not None and not _UUID.fullmatch(vm.vm_id):
-        yield _mistake((*path, "vm_id"), f"{vm.vm_id!r} is not a UUID, as libvirt and Nova use")
+        told = f"{vm.vm_id!r} is not a UUID; libvirt and Nova identify VMs by UUID"
+        yield _mistake((*path, "vm_id"), told)
     if vm.address is not None:
         yield from _bad_address(vm.address, (*path, "address"))
     if vm.port_mark is not None and not 1 <= vm.port_mark <= MOST_PORT_MARK:

@@ -151,7 +151,8 @@ class HistoryKeeper:
             self._is_well = True
         except StoreUnavailableError as error:
             if self._is_well:
-                _log.warning("can't chain history; trying again", extra={"why": str(error)})
+                told = "can't add history to its hash chain; trying again"
+                _log.warning(told, extra={"why": str(error)})
             self._is_well = False
         except Exception:  # noqa: BLE001  # a defect must not end this for good
-            _log.exception("chaining history failed")
+            _log.exception("adding history to its hash chain failed")

@@ -22,7 +22,7 @@ from forewarned.service.ports import Lease, Snapshot, Transaction
 from forewarned.service.records import Binding
 from forewarned.service.sources import notes, writes
 from forewarned.service.sources.errors import ReportingSourceError, UnknownSourceError
-from forewarned.service.sources.listing import LONGEST_LISTING, Listing
+from forewarned.service.sources.listing import LONGEST_LISTING, ListedVm, Listing
 from forewarned.service.sources.notes import SourceState
 from forewarned.service.sources.roster import Difference, FleetView, compare
 from forewarned.service.sources.writes import OwnVm, Written
@@ -33,8 +33,12 @@ _PAGE: Final = 1000
 _MOST_REMARKS: Final = 100
 _NO_ADDRESS: Final = "its platform gives it no address, so it can't read events: give it one"
 _ADDRESS_TAKEN: Final = (
-    "another VM has its address {}, so it can't read events: give one of the two another address,"
-    " or a port mark"
+    "another VM already has address {}, so this VM can't read events: give one of the two another"
+    " address, or a port mark"
+)
+_PORT_MARK_TAKEN: Final = (
+    "another VM already has port mark {}, so this VM can't read events: give one of the two another"
+    " port mark"
 )
 _NOT_OWN: Final = (
     "already in the fleet, but not from this source, so left as it is. To let this source manage"
@@ -226,10 +230,15 @@ def _remarks(listing: Listing, fleet: _Fleet, left_out: Mapping[str, str]) -> It
         elif vm.vm_id in fleet.others:
             yield f"{vm.name}: {_NOT_OWN}"
         elif binding is not None and not binding.address:
-            address = vm.address if vm.port_mark is None else f"port mark {vm.port_mark}"
-            yield f"{vm.name}: {_ADDRESS_TAKEN.format(address) if address else _NO_ADDRESS}"
+            yield f"{vm.name}: {_why_unreachable(vm)}"
         elif binding is not None and binding.name != vm.name:
             yield f"{binding.name}: {_RENAMED.format(vm.name)}"
+
+
+def _why_unreachable(vm: ListedVm) -> str:
+    if vm.port_mark is not None:
+        return _PORT_MARK_TAKEN.format(vm.port_mark)
+    return _ADDRESS_TAKEN.format(vm.address) if vm.address else _NO_ADDRESS
 
 
 def _no_longer_listed(snapshot: Snapshot, *, name: str) -> SourceState:

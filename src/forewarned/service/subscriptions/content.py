@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from forewarned.core import descriptions
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Approval, Event, EventSource, EventStatus, EventType, StartCause
 from forewarned.service.subscriptions.model import Message, PublishedStatus
@@ -79,7 +80,7 @@ def samples() -> Iterator[Message]:
                 resources=(ResourceName("web_0"), ResourceName("web_1")),
                 created_at=_SAMPLE_AT,
                 not_before=_SAMPLE_AT + timedelta(minutes=15) if is_open else None,
-                description="Virtual machine is going to be restarted as requested by user.",
+                description=descriptions.USER_REBOOT,
                 duration=timedelta(seconds=9) if is_open else None,
                 approval=None if is_open else Approval(by="web_0", at=_SAMPLE_AT),
                 started_at=None if is_open else _SAMPLE_AT,

@@ -16,7 +16,7 @@ from typing_extensions import override
 from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from forewarned.service.subscriptions.targets import Apprise, TargetSpec, Webhook
 from forewarned.targets.signatures import parse_secret
-from forewarned.targets.urls import check_header, check_url
+from forewarned.targets.urls import check_content_type, check_url
 
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://.", re.IGNORECASE | re.DOTALL)
 _LONGEST_URL: Final = 2048
@@ -158,7 +158,7 @@ class ShapeTable(Struct, frozen=True, kw_only=True):
         if self.every_scope and self.kind is not ShapeName.EVENT_GRID:
             raise ValueError('every_scope is only for kind = "event-grid"')
         if self.content_type is not None:
-            check_header("Content-Type", self.content_type)
+            check_content_type(self.content_type)
         if self.template:
             refuse_bad_template(self.template)
 

@@ -162,9 +162,10 @@ async def test_an_event_that_waits_for_others_is_said_to_wait_and_not_approved_t
     first = outcome((await console.send("/events/approve", event=one)).text)
     again = await console.send("/events/approve", event=one)
 
-    assert ": it is waiting for others" in first
+    waiting = "waiting for other events: its page says which"
+    assert f": it is {waiting}" in first
     assert again.status_code == 400
-    assert "it is already approved, and is waiting for something else" in outcome(again.text)
+    assert f"it is already approved, and is {waiting}" in outcome(again.text)
 
 
 def confirmed(page: str) -> list[tuple[str, str]]:

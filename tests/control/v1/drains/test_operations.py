@@ -126,7 +126,7 @@ async def test_a_migration_that_fails_is_told_everywhere_and_holds_up_no_other_v
     assert (rows["web"]["reason"], rows["web"]["tries"]) == ("not carried out: no room", 2)
     assert (last["state"], last["reason"]) == ("Stuck", "can't be moved: web")
     assert (vm["state"], vm["host"]) == ("running", "rack1")
-    assert "ended before the work was done: not carried out: no room" in explained["why"]
+    assert "ended before the work was done: no room" in explained["why"]
     assert 'forewarned_events_not_carried_out_total{type="Freeze"} 3.0' in numbers
     assert 'forewarned_drains{state="Stuck"} 1.0' in numbers
     assert 'forewarned_drains{state="Moving"} 0.0' in numbers

@@ -26,7 +26,7 @@ from forewarned.service.subscriptions.tables import (
     refuse_misfit,
 )
 from forewarned.service.subscriptions.targets import TargetSpec, Webhook
-from forewarned.targets.urls import check_header, is_http
+from forewarned.targets.urls import check_content_type, is_http
 
 _SHAPE: Final = ("shape", "template", "content_type", "every_scope")
 _FILTER: Final = ("types", "statuses", "sources", "scopes", "vms")
@@ -139,7 +139,7 @@ def _shape(form: Form) -> Shape:
     if name is ShapeName.TEMPLATE and not template:
         raise FieldError("enter the text of the messages", field="template")
     with _beside("content_type"):
-        check_header("Content-Type", content_type)
+        check_content_type(content_type)
     with _beside("template"):
         return ShapeTable(
             kind=name,
@@ -152,7 +152,7 @@ def _shape(form: Form) -> Shape:
 def _refuse_unless(name: ShapeName, needed: ShapeName, field: str, given: object) -> None:
     if given and name is not needed:
         raise FieldError(
-            f"this is only for the shape {needed}: choose that shape, or clear this", field=field
+            f"this is only for the {needed} shape: choose that shape, or clear this", field=field
         )
 
 

@@ -112,8 +112,8 @@ def show_rolling_upgrade(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     raise not_found(
         "NotFound",
         f"The scale set '{find(snapshot, asked).id.name}' has had no rolling upgrade: this server"
-        " upgrades instances to a new model when they are updated, or at once if the upgrade policy"
-        " is Automatic.",
+        " upgrades instances to a new model when you update them (az vmss update-instances), or at"
+        " once if the upgrade policy is Automatic.",
     )
 
 

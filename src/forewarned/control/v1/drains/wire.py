@@ -37,9 +37,7 @@ class ShownDrain(Shape, frozen=True):
     host: str
     state: DrainState
     since: Annotated[datetime, about("when it entered this state")]
-    reason: Annotated[
-        str, about("why it is Planned, Stuck, Returning or Canceled; empty if it is none of these")
-    ]
+    reason: Annotated[str, about("why it is in this state; empty if there is nothing to say")]
     type: EventType
     wave: int
     began_at: datetime

@@ -55,7 +55,10 @@ class ReportListing(Ask, frozen=True):
     error: Annotated[str, about("why the platform can't be listed")] = ""
     began_at: Annotated[
         Instant | None,
-        about("when the listing began, as `begin_listing` returned it; null: two minutes ago"),
+        about(
+            "when the listing began, as `begin_listing` returned it; null: taken to be two minutes"
+            " ago"
+        ),
     ] = None
     location: str = _PLAN.location
     resource_group: str = _PLAN.resource_group

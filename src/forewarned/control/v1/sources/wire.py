@@ -26,7 +26,7 @@ class ShownSource(Shape, frozen=True):
     every: Annotated[float, about("seconds between two listings")]
     reported_at: Annotated[datetime | None, about("when it reported last")]
     complete_at: Annotated[
-        datetime | None, about("when it was last listed completely; null: never yet")
+        datetime | None, about("when it was last listed completely; null: not yet")
     ]
     vms: Annotated[int, about("VMs in the fleet that come from it")]
     silent: Annotated[dict[str, str], about("hosts that did not answer, each with the reason")]

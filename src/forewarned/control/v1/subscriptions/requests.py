@@ -61,7 +61,8 @@ class ShapeOf(Ask, frozen=True):
     template: Annotated[str, about("the text, for `template`: Jinja2")] = ""
     content_type: Annotated[str | None, about("media type of the text, for `template`")] = None
     every_scope: Annotated[
-        bool, about("for `event-grid`: also publish scopes whose policy does not ask for it")
+        bool,
+        about("for `event-grid`: also publish events of scopes whose policy does not ask for it"),
     ] = False
 
     def shape(self) -> Shape:

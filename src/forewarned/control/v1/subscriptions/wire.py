@@ -36,7 +36,10 @@ class ShownShape(Shape, frozen=True):
     template_length: Annotated[int, about("how many characters the text has")]
     content_type: Annotated[str, about("media type of the text, for `template`")]
     every_scope: Annotated[
-        bool, about("whether `event-grid` also publishes scopes whose policy does not ask for it")
+        bool,
+        about(
+            "whether `event-grid` also publishes events of scopes whose policy does not ask for it"
+        ),
     ]
 
 

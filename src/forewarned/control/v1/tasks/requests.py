@@ -77,7 +77,7 @@ class Finish(Ask, frozen=True):
 class Fail(Ask, frozen=True):
     attempt: Attempt
     error: Text
-    unharmed: Annotated[bool, about("the VM was seen to run where it was before")]
+    unharmed: Annotated[bool, about("the VM was seen running where it was before")]
     retry: Annotated[bool, about("try it again after a pause")] = False
     after: Sighting | None = None
 

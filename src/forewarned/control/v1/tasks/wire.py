@@ -32,7 +32,7 @@ class ShownTask(Shape, frozen=True):
     ]
     begun_at: Annotated[datetime | None, about("when the VM was interrupted; null before that")]
     before: Annotated[Sighting | None, about("the VM as the actuator found it")]
-    after: Annotated[Sighting | None, about("the VM as the actuator has seen it last")]
+    after: Annotated[Sighting | None, about("the VM as the actuator last saw it")]
     error: Annotated[str, about("why the last attempt failed; empty if it did not")]
 
 
