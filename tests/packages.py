@@ -103,5 +103,5 @@ def give_up(reason: str) -> NoReturn:
 
 
 def find(program: str) -> str | None:
-    """The program's path, also where only root's PATH has it."""
+    """The program's path, even where only root's PATH has it."""
     return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")

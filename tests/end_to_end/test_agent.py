@@ -110,7 +110,7 @@ def test_it_lets_a_vm_be_deleted_once_it_is_prepared(
 
 
 def test_a_canceled_event_is_undone(server: Server, tmp_path: Path, notebook: Notebook) -> None:
-    """I30: whatever was prepared is put back, also if nothing came of the event."""
+    """I30: whatever was prepared is put back, even if nothing came of the event."""
     text = is_well(notebook, approve="never").text(tmp_path / "state")
     with an_agent(tmp_path, text, endpoint_of(server, "web")) as agent:
         until(lambda: agent.get("/healthz")[0] == 200, "a document")

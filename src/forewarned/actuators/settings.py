@@ -77,7 +77,7 @@ def _sources(
     actuators: Mapping[str, ActuatorTable],
     reader: TableReader,
 ) -> Iterator[tuple[str, SourceTable]]:
-    """`known` are all actuators, also those that have mistakes."""
+    """`known` are all actuators, including those that have mistakes."""
     if not isinstance(declared, list):
         reader.refuse((SOURCES,), "expected tables like [[sources]]")
         return

@@ -109,7 +109,7 @@ class Surveyor:
             async with places:
                 await self._answer(question, asked.cordoned, failures)
 
-        # All are tried, also where the server could not be told of one.
+        # All are tried, even where the server could not be told of one.
         for error in await asyncio.gather(*map(answer, asked.questions), return_exceptions=True):
             if error is not None:
                 raise error

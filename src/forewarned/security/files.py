@@ -160,7 +160,7 @@ def inheritable_lock(path: Path) -> Iterator[int]:
 
 @contextmanager
 def locked_directory(folder: Path) -> Iterator[None]:
-    """Hold a lock on the directory itself. Raises OSError, also where it is held.
+    """Hold a lock on the directory itself. Raises OSError if another process holds it.
 
     Some network file systems can't lock a directory.
     """

@@ -53,7 +53,7 @@ class SharedKeys(Protocol):
         """Tell the others the key, and go on telling them. Raises TokensUnavailableError."""
 
     async def find(self, kid: str) -> PublicKey | None:
-        """The key of any node, also of one that has just been started."""
+        """The key of any node, even of one that has just been started."""
 
     def known(self) -> Collection[PublicKey]:
         """Those of all nodes whose signatures may still be valid."""

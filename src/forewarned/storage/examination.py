@@ -1,4 +1,4 @@
-"""What can be seen of a store without changing it, also while a server uses it."""
+"""What can be seen of a store without changing it, even while a server uses it."""
 
 import sqlite3
 from contextlib import closing

@@ -22,7 +22,7 @@ class Schemas(NamedTuple):
 
 
 def schemas_of_file(path: Path) -> Schemas:
-    """Reads only, also while a server runs. Raises StoreUnavailableError."""
+    """Reads only, even while a server runs. Raises StoreUnavailableError."""
     found = 0
     if path.exists():
         uri = f"{path.as_uri()}?mode=ro"

@@ -47,7 +47,7 @@ class Hook(Protocol):
         """Prepare or recover. Runs once for an event; retries within its limit are its own."""
 
     async def undo(self, call: Call) -> HookOutcome:
-        """Put back what `run` changed, and only that; also if `run` was interrupted."""
+        """Put back what `run` changed, and only that; even if `run` was interrupted."""
 
     async def check(self) -> list[str]:
         """Problems with its target, one line each: `forewarned agent check` shows them."""

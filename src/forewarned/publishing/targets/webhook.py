@@ -173,6 +173,6 @@ def _retry_after(answer: Answer, now: datetime) -> timedelta | None:
         at = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    # HTTP's dates are in GMT, also where the zone is missing.
+    # HTTP's dates are in GMT, even where the zone is missing.
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return max(timedelta(0), at - now)

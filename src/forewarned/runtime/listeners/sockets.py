@@ -68,7 +68,7 @@ async def open_listeners(settings: Settings) -> AsyncIterator[Listeners]:
 
 
 async def open_metadata(settings: Settings) -> socket.socket:
-    """Raises StartError, also where the kernel would not say which port a VM comes from."""
+    """Raises StartError, for example if the kernel would not say which port a VM comes from."""
     if settings.identity is Identification.PORT_MARKS and (why := port_marks.why_unreadable()):
         raise StartError(f"can't identify VMs by port marks: {why}")
     return await metadata_listener(settings.metadata)

@@ -269,7 +269,7 @@ def scale_sets(
 
 
 def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView | None:
-    """None also if it has no VMs and its resource group was deleted: it went with the group."""
+    """None, too, if it has no VMs and its resource group was deleted: it went with the group."""
     declaration = snapshot.declaration(id_.path)
     wanted = f"avset/{id_.name}"
     scopes = [snapshot.load(each) for each in snapshot.scope_ids(wanted) if same(each, wanted)]

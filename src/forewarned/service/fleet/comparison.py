@@ -81,7 +81,7 @@ class _Survey:
         self._stay: set[str] = set()
         """Folded names of planned VMs that are in their places already."""
         self._planned: set[str] = set()
-        """Folded names of planned VMs that exist, also in other places."""
+        """Folded names of planned VMs that exist, in other places too."""
         self._scopes = {place.scope_id for place in present.places}
         self._claimed: list[str] = []
         """Declared addresses of VMs that do not have them yet."""

@@ -43,7 +43,7 @@ class HostRules:
 def rules_of_host(
     snapshot: Snapshot, host: HostName, *, listener: Listener, every_vm: bool
 ) -> HostRules:
-    """With `every_vm`, also for VMs of other hosts, which may be moved to this one.
+    """With `every_vm`, for VMs of other hosts too, which may be moved to this one.
 
     Raises UnknownHostError, SharedInterfaceError.
     """

@@ -37,7 +37,7 @@ class HistoryWrites(Protocol):
     ) -> Removal | None:
         """Say in history that rows of this age are removed; None if there are none to remove.
 
-        None also if a removal began less than `every` ago, at this node or at another.
+        None, too, if a removal began less than `every` ago, at this node or at another.
         Only rows in the hash chain are, and never those of open events, nor of those that a drain
         goes by, nor the last one.
         """

@@ -19,7 +19,7 @@ _DEFAULTS: Final = {
     # Only a primary can be written to, and only there are documents never older than the last one.
     "target_session_attrs": "read-write",
     "connect_timeout": "3",
-    # A server that is gone without a word is noticed in seconds, also while it owes an answer.
+    # A server that is gone without a word is noticed in seconds, even while it owes an answer.
     "tcp_user_timeout": "3000",
     "keepalives_idle": "2",
     "keepalives_interval": "1",

@@ -44,7 +44,7 @@ class Kind:
         return None
 
     def implied_paths(self, _: Snapshot, __: str, ___: str | None) -> Iterable[str]:
-        """Of all such in a subscription or a group, also of those that were declared since."""
+        """Of all such in a subscription or a group, and of those that were declared since."""
         return ()
 
 
