@@ -56,8 +56,8 @@ def test_history_names_the_vm_that_an_event_lost() -> None:
     row = a_row(action="narrowed", cause="VM web_1 is gone")
 
     assert printed([history_table([row])]) == [
-        "At (UTC)            What             Event    VMs Who and why",
-        "2026-01-05 12:00:00 Reboot lost a VM 0000000A web cli:ada: VM web_1 is gone",
+        "At (UTC)            What                 Event    VMs Who and why",
+        "2026-01-05 12:00:00 Reboot has fewer VMs 0000000A web cli:ada: VM web_1 is gone",
     ]
 
 

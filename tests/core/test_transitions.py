@@ -165,7 +165,7 @@ def test_an_action_that_could_mislead_has_words_of_its_own() -> None:
 
     assert {each: said for each, said in words.items() if said != each.replace("_", " ")} == {
         "interrupted": "impact began",
-        "narrowed": "lost a VM",
+        "narrowed": "has fewer VMs",
         "restored": "impact over",
     }
     assert action_in_words("turned_away") == "turned away"

@@ -175,7 +175,7 @@ def cause(fact: Transition) -> str:
 
 _ACTION_WORDS: Final[Mapping[str, str]] = {
     "interrupted": "impact began",
-    "narrowed": "lost a VM",
+    "narrowed": "has fewer VMs",
     "restored": "impact over",
 }
 """Of those that would mislead: an event that is `interrupted` goes on."""

@@ -218,7 +218,7 @@ def test_what_an_event_says_is_no_part_of_the_template() -> None:
         ("{% set x = 1 %}", r"line 1: {% set %} is not allowed"),
         ("{{ actor.upper() }}", "line 1: calls are not allowed"),
         ("{% autoescape true %}x{% endautoescape %}", "^{% autoescape %} is not allowed"),
-        ("{{ {'a': 1} }}", "line 1: a table in braces is not allowed"),
+        ("{{ {'a': 1} }}", "line 1: a dictionary in braces is not allowed"),
         ("{{ +1 }}", r"line 1: a unary \+ is not allowed"),
     ],
 )

@@ -30,9 +30,9 @@ from forewarned.service.drains.model import (
 from forewarned.service.records import EventRecord
 
 NO_ACTUATOR: Final = "no actuator carries out its events"
-_BY_FLEET: Final = "this is what the fleet says"
-NOT_ASKED: Final = f"{_BY_FLEET}: no actuator was asked"
-UNLISTED: Final = f"{_BY_FLEET}: the VMs' actuator can't ask the platform which VMs are on a host"
+_BY_FLEET: Final = "this is only what the fleet says, because"
+NOT_ASKED: Final = f"{_BY_FLEET} no actuator was asked"
+UNLISTED: Final = f"{_BY_FLEET} the VMs' actuator can't ask the platform which VMs are on a host"
 _SHOWN: Final = 5
 """VMs that a reason names; the drain itself has all of them."""
 

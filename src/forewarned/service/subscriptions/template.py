@@ -100,7 +100,7 @@ _WORDS: Final[Mapping[type[nodes.Node], str]] = {
     nodes.With: "{% with %} is not allowed",
     nodes.Block: "{% block %} is not allowed",
     nodes.Scope: "{% autoescape %} is not allowed",
-    nodes.Dict: "a table in braces is not allowed",
+    nodes.Dict: "a dictionary in braces is not allowed",
     nodes.Pos: "a unary + is not allowed",
     nodes.Mul: "* is not allowed",
     nodes.Pow: "** is not allowed",

@@ -261,7 +261,7 @@ async def test_an_event_that_does_not_exist_is_refused(
     answer = await console.send(path, event=event)
 
     assert answer.status_code == 400
-    assert re.search("no event|not an event id", text_of(answer.text))
+    assert re.search("was not found|not an event id", text_of(answer.text))
 
 
 async def test_the_list_stays_narrowed_after_something_was_done(console: ConsoleClient) -> None:

@@ -40,7 +40,7 @@ class DrainHost(Ask, frozen=True):
 
 class UndrainQuery(Ask, frozen=True):
     returns: Annotated[
-        bool, about("also return the VMs that were moved away, each with notice")
+        bool, about("also move the VMs that were moved away back to the host, each with notice")
     ] = msgspec.field(default=False, name="return")
 
 
