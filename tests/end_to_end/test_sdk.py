@@ -63,7 +63,7 @@ def test_a_canceled_event_is_told_as_canceled(client: MakeDriver, shared_server:
 def test_an_unknown_event_cannot_be_approved(client: MakeDriver, shared_server: Server) -> None:
     with (
         client(shared_server.metadata) as events,
-        pytest.raises(RefusedError, match="no event"),
+        pytest.raises(RefusedError, match="was not found"),
     ):
         events.approve("C7061BAC-AFDC-4513-B24B-AA5F13A16123")
 

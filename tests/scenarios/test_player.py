@@ -89,9 +89,11 @@ async def test_a_handler_that_does_what_is_expected_passes(playing: Play) -> Non
 
 
 async def test_a_second_approval_is_found(playing: Play) -> None:
-    once = '[[step]]\ndo = "wait_asked"\ntimes = 2\n[[expect]]\nthat = "approved_once"\n'
+    # A second approval comes before the next read that begins after the first one.
+    both = '[[step]]\ndo = "wait_approved"\nevent = "reboot"\n[[step]]\ndo = "wait_asked"\n'
+    once = '[[expect]]\nthat = "approved_once"\nevent = "reboot"\n'
 
-    report = await playing(f'{REBOOT}{once}event = "reboot"\n{APPROVED}', small_handler(times=2))
+    report = await playing(REBOOT + both + once + APPROVED, small_handler(times=2))
 
     assert why(report) == ["the handler approves reboot once: it was approved twice"]
 
