@@ -333,7 +333,7 @@ async def test_a_dry_run_changes_nothing_and_says_what_it_would_do(world: World)
     await world.attempt(a_procedure(), dry_run=True)
 
     assert (task.state, task.unharmed) == ("Failed", True)
-    assert task.error == "it was a dry run, in which this would have been possible: it"
+    assert task.error == "it was a dry run; a real run would have been possible: it"
     assert world.platform.actions == []
     assert world.platform.intent == ""
 

@@ -334,4 +334,4 @@ async def test_a_dry_run_says_what_the_platform_says(
 
     await world.attempt(a_procedure(), dry_run=True)
 
-    assert task.error == f"it was a dry run, in which this {told}"
+    assert task.error == f"it was a dry run; a real run {told}"

@@ -50,7 +50,7 @@ def test_the_page_shows_open_events_and_the_last_changes() -> None:
         "Event    Type   Status    NotBefore (UTC)           VMs",
         "0000000A Reboot Scheduled 2026-01-05 12:00:00 in 1m web",
         "",
-        "2026-01-05 12:00:00 activated scope vm/web web",
+        "2026-01-05 12:00:00 scope vm/web activated web",
     ]
 
 
@@ -82,10 +82,10 @@ def test_changes_of_no_event_are_left_out_once_a_type_is_wanted() -> None:
 def test_a_line_says_when_what_which_event_whom_and_why() -> None:
     started = a_change(event=STARTED, cause="approved")
 
-    assert change_line(started) == f"2026-01-05 12:00:00 started Reboot {A} web (approved)"
-    assert change_line(a_change("restored")) == "2026-01-05 12:00:00 impact over scope vm/web web"
-    assert open_line(EVENT) == f"2026-01-05 11:45:00 scheduled Reboot {A} web"
-    assert open_line(STARTED) == f"2026-01-05 12:00:00 started Reboot {A} web"
+    assert change_line(started) == f"2026-01-05 12:00:00 Reboot started {A} web (approved)"
+    assert change_line(a_change("restored")) == "2026-01-05 12:00:00 scope vm/web impact over web"
+    assert open_line(EVENT) == f"2026-01-05 11:45:00 Reboot scheduled {A} web"
+    assert open_line(STARTED) == f"2026-01-05 12:00:00 Reboot started {A} web"
 
 
 def test_messages_are_known_by_their_shape() -> None:

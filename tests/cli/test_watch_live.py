@@ -86,12 +86,12 @@ def test_lines_tell_what_is_open_and_then_each_change(served: Served) -> None:
         stop(served)
         exit_code, errors = watcher.end()
 
-    assert first == f"2026-01-05 12:00:00 scheduled Reboot {ONE} web"
+    assert first == f"2026-01-05 12:00:00 Reboot scheduled {ONE} web"
     assert lines == [
-        f"2026-01-05 12:00:00 approved Reboot {ONE} web",
-        f"2026-01-05 12:00:00 started Reboot {ONE} web (approved)",
-        "2026-01-05 12:00:00 activated scope vm/report",
-        f"2026-01-05 12:00:00 scheduled Freeze {TWO} report",
+        f"2026-01-05 12:00:00 Reboot approved {ONE} web",
+        f"2026-01-05 12:00:00 Reboot started {ONE} web (approved)",
+        "2026-01-05 12:00:00 scope vm/report activated",
+        f"2026-01-05 12:00:00 Freeze scheduled {TWO} report",
     ]
     assert exit_code == 3
     assert "the server is stopping" in errors
@@ -130,7 +130,7 @@ def test_a_terminal_shows_a_table_that_follows(served: Served) -> None:
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", result.stdout)
     shown = " ".join(plain.rpartition("12:00:00 UTC")[2].split())
     assert "Reboot Started" in shown
-    assert f"started Reboot {ONE[:8]} web (approved)" in shown
+    assert f"Reboot started {ONE[:8]} web (approved)" in shown
 
 
 async def _approve_while_watched(served: Served) -> None:
@@ -155,7 +155,7 @@ def test_a_stream_that_breaks_off_is_continued_with_what_was_missed(served: Serv
         served.schedule("report", type="Freeze")
         live = [watcher.line() for _ in range(2)]
 
-    assert [line.split()[2] for line in (*missed, *live)] == [
-        *("approved", "started"),
-        *("activated", "scheduled"),
+    assert [line.split()[2:4] for line in (*missed, *live)] == [
+        *(["Reboot", "approved"], ["Reboot", "started"]),
+        *(["scope", "vm/report"], ["Freeze", "scheduled"]),
     ]

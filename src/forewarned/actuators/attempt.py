@@ -132,7 +132,7 @@ class Attempt:
         verdict = await self._survey(await self._up_to_date(procedure.action))
         what = verdict.reason or procedure.action.do
         would = "would" if verdict.possible else "would not"
-        told = f"it was a dry run, in which this {would} have been possible: {what}"
+        told = f"it was a dry run; a real run {would} have been possible: {what}"
         await self._report_failure(Failed(told, unharmed=True), None)
 
     async def _carry_out(self, procedure: Procedure, held: AsyncExitStack) -> None:

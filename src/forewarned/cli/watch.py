@@ -129,11 +129,11 @@ def read_message(name: str, text: str) -> Message | None:
 
 
 def change_line(change: wire.Change, *, id_length: int | None = None) -> str:
-    words = [instant(change.at), plain(action_in_words(change.action))]
+    what = plain(action_in_words(change.action))
     if change.event is None:
-        words.append(f"scope {plain(change.scope)}")
+        words = [instant(change.at), f"scope {plain(change.scope)}", what]
     else:
-        words += [change.event.type, change.event.event_id[:id_length]]
+        words = [instant(change.at), change.event.type, what, change.event.event_id[:id_length]]
     if change.resources:
         words.append(listing(change.resources))
     if change.cause:
@@ -144,7 +144,7 @@ def change_line(change: wire.Change, *, id_length: int | None = None) -> str:
 def open_line(event: wire.Event) -> str:
     began = event.created_at if event.started_at is None else event.started_at
     names = listing(event.resources)
-    return f"{instant(began)} {event.status.lower()} {event.type} {event.event_id} {names}"
+    return f"{instant(began)} {event.type} {event.status.lower()} {event.event_id} {names}"
 
 
 def watch_changes(session: Session, wanted: Wanted, *, patience: timedelta) -> None:

@@ -230,10 +230,10 @@ def _details(record: EventRecord) -> tuple[str, ...]:
     event = record.event
     lines = [
         f"{event.type} of {first_of(event.resources, NAMED)}",
-        f"{event.status}, by {event.source}",
+        f"{event.status}, source {event.source}",
     ]
     if record.ended_at is not None:
-        lines.append(f"Over since {_clock(record.ended_at)}")
+        lines.append(f"Ended {_clock(record.ended_at)}")
     elif event.started_at is not None:
         lines.append(f"Started {_clock(event.started_at)}")
     elif event.not_before is not None:

@@ -278,7 +278,7 @@ def _refuse_over(earlier: Drain | None, order: DrainOrder, *, is_inhabited: bool
 
 def _ended(tx: Transaction, drain: Drain, *, by: Actor) -> Drain:
     host, standings = drain.host, _standings(tx, drain)
-    _cancel(tx, drain.moves, standings, reason=f"host {host} is no longer drained", by=by)
+    _cancel(tx, drain.moves, standings, reason=f"host {host} is no longer being drained", by=by)
     drain = progress.reviewed(drain, _standings(tx, drain), now=tx.now)
     reason = f"ended by {by.name}"
     return replace(drain, state=DrainState.CANCELED, changed_at=tx.now, reason=reason)
