@@ -108,7 +108,7 @@ class GroupCommitter:
         moves_vms = any(transaction.moves_vms for transaction in transactions)
         if moves_vms:
             self._places.forget()
-        messages = [each for transaction in transactions for each in transaction.messages]
+        messages = [each for transaction in transactions for each in transaction.make_messages()]
         has_published = bool(messages) and fan_out.write(
             database,
             messages,

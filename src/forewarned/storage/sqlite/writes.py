@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
 from itertools import chain
 from typing import Final
 
@@ -48,6 +47,7 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
             buffer, now, next_wake=next_wake, actuator_of=actuator_of, publishing=publishing
         )
         self._sent: list[Iterable[Message]] = []
+        self._messages: Sequence[Message] = ()
         self.left: dict[str, Place] = {}
         """Where VMs were that this function has removed: its group's messages may be about them."""
         self.has_subscribed = False
@@ -128,13 +128,13 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         cause = f"{reason}: incarnations were raised by {offset - before}"
         self._remark("store_restored", at=at, by=_SERVER, cause=cause)
 
-    @cached_property
-    def messages(self) -> Sequence[Message]:
+    def make_messages(self) -> Sequence[Message]:
         """Those that this function sends, to be written when its group is committed.
 
         They are made only then: each in its own function would take twice as long.
         """
-        return [*chain.from_iterable(self._sent)]
+        self._messages = [*chain.from_iterable(self._sent)]
+        return self._messages
 
     def undo(self) -> None:
         """Nothing of this function is written, and the rest of its group is."""
@@ -163,7 +163,7 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         `has_published` is whether the publisher has something to do with the group's messages, and
         `last_row` the number of the last row of history as of this function.
         """
-        if has_published and self.messages:
+        if has_published and self._messages:
             self._tell_publisher()
         self._next_wake = next_wake
         self._first_vm = first_vm
