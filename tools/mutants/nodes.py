@@ -70,6 +70,22 @@ NODES: Final = (
         tests=("tests/storage/postgres/test_look.py",),
     ),
     Mutant(
+        name="number-given-out-again-is-believed",
+        file="storage/postgres/commits/outcome.py",
+        old="(timeline, epoch, run) == (mark.timeline, mark.epoch, mark.run)",
+        new="(timeline, epoch) == (mark.timeline, mark.epoch)",
+        breaks="I14: a change that a crash lost is confirmed, if another one has got its number",
+        tests=("tests/storage/postgres/test_crashes.py",),
+    ),
+    Mutant(
+        name="looks-compared-across-a-crash",
+        file="storage/postgres/follower.py",
+        old=" and point.run == last.run",
+        new="",
+        breaks="I25: a change whose number was in use before a crash is never heard of",
+        tests=("tests/storage/postgres/test_crashes.py",),
+    ),
+    Mutant(
         name="same-incarnations-after-a-failover",
         file="storage/postgres/epoch.py",
         old="offset = next_offset(highest, now=at)",

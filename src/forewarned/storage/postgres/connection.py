@@ -62,12 +62,20 @@ LIMITS: Final = f"""
 """
 """What every writing transaction of a node begins with. The scopes of a node that stops are free in
 seconds, and nothing is answered that is in memory only. No limit ends a commit that waits."""
-MARK: Final = """
+RUN: Final = """
+    coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) * 1000000, 0)::bigint
+"""
+"""Tells the time since PostgreSQL last recovered from a crash from what was before it.
+
+It discards its statistics then, and gives out the numbers of transactions again that its log did
+not know yet, even of some that had been visible: of those that waited for no disk.
+"""
+MARK: Final = f"""
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
            pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
            oldest_code, system_identifier, epoch,
            (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint, publishes, rules,
-           incarnation_offset
+           incarnation_offset, {RUN}
     FROM store, pg_control_system()
 """
 """The columns of `Mark`. To be asked when scopes have been locked: waiting takes time."""
@@ -106,6 +114,8 @@ class Mark(NamedTuple):
     rules: str
     """Those of all nodes, as JSON."""
     incarnation_offset: int
+    run: int
+    """As `RUN`."""
 
     @property
     def position(self) -> Position:

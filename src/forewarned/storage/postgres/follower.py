@@ -220,8 +220,10 @@ class Follower:
             return
         if not is_in_order(point.position):
             raise OtherServerError
-        if point.position.epoch != last.position.epoch or self.lag > _LONGEST_GAP:
-            # What differs between two epochs says nothing about what has become visible.
+        is_comparable = point.position.epoch == last.position.epoch and point.run == last.run
+        if not is_comparable or self.lag > _LONGEST_GAP:
+            # What differs between two epochs, or after a crash that gave numbers of transactions
+            # out again, says nothing about what has become visible.
             point = look.first(connection, self._node.id)
             began = monotonic_ns()
             self.beginning = point.history

@@ -13,11 +13,12 @@ from forewarned.service.listings import HistoryRow
 from forewarned.storage import rows
 from forewarned.storage.history import positions
 from forewarned.storage.history.positions import Seen
+from forewarned.storage.postgres.connection import RUN
 from forewarned.storage.relational.database import Database
 from forewarned.storage.rows import FoundRow
 
-_IDENTITY: Final = """
-    SELECT system_id, epoch, (SELECT oid FROM pg_database WHERE datname = current_database())
+_IDENTITY: Final = f"""
+    SELECT system_id, epoch, {RUN}, (SELECT oid FROM pg_database WHERE datname = current_database())
     FROM store
 """
 _POSITION: Final = "SELECT pg_current_snapshot()::text AS snapshot"
@@ -39,9 +40,9 @@ _PAGE: Final = f"SELECT * FROM history WHERE id >= :first AND {_NEW} ORDER BY id
 
 
 def identity(database: Database) -> str:
-    """Tells this store from others, and from what it was before a restore."""
-    [[system_id, epoch, database_id]] = database.ask(_IDENTITY)
-    return positions.identity(system_id, epoch, database_id)
+    """Tells this store from others, and from what it was before a restore or a crash."""
+    [[system_id, epoch, run, database_id]] = database.ask(_IDENTITY)
+    return positions.identity(system_id, epoch, run, database_id)
 
 
 def position(database: Database) -> str:

@@ -19,7 +19,7 @@ from forewarned.service.records import News, Place
 from forewarned.storage import rows
 from forewarned.storage.history.positions import Seen
 from forewarned.storage.postgres import history
-from forewarned.storage.postgres.connection import Connection, Position
+from forewarned.storage.postgres.connection import RUN, Connection, Position
 from forewarned.storage.postgres.database import PostgresDatabase, Question
 from forewarned.storage.postgres.dialect import NOW, POSTGRES
 from forewarned.storage.rows import FoundRow
@@ -32,7 +32,7 @@ _SHOWN: Final = f"""
     SELECT pg_current_snapshot()::text AS snapshot, {NOW} AS now,
            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
            (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint AS lsn,
-           system_identifier, epoch, incarnation_offset
+           system_identifier, epoch, incarnation_offset, {RUN} AS run
 """
 _FROM: Final = "FROM store, pg_control_system()"
 _GLANCE: Final = f"{_SHOWN} {_FROM}"
@@ -80,6 +80,8 @@ class Point(NamedTuple):
     rank: int = 0
     store: str = ""
     """Tells the store from others, in positions of history."""
+    run: int = 0
+    """As `RUN`: snapshots of different runs can't be compared."""
 
     @property
     def history(self) -> str:
@@ -159,4 +161,4 @@ def _point(found: FoundRow, *, next_wake: datetime | None, rank: int, store: str
         found["lsn"],
         found["incarnation_offset"],
     )
-    return Point(found["snapshot"], position, next_wake, rank, store)
+    return Point(found["snapshot"], position, next_wake, rank, store, found["run"])

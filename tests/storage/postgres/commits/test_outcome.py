@@ -21,6 +21,10 @@ def another_epoch(mark: Mark) -> Mark:
     return mark._replace(epoch=mark.epoch - 1)
 
 
+def another_run(mark: Mark) -> Mark:
+    return mark._replace(run=mark.run - 1)
+
+
 def a_commit(database: Database) -> Mark:
     with database.connect() as connection:
         return Mark._make(connection.execute(MARK).fetchall()[0])
@@ -53,7 +57,7 @@ def test_where_nothing_was_restored_postgresql_knows(
     assert settle(transaction(database), database.connect) is outcome
 
 
-@pytest.mark.parametrize("moved", [another_server, another_timeline, another_epoch])
+@pytest.mark.parametrize("moved", [another_server, another_timeline, another_epoch, another_run])
 def test_a_number_that_may_have_been_given_out_again_is_not_believed_to_be_committed(
     database: Database, moved: Callable[[Mark], Mark]
 ) -> None:

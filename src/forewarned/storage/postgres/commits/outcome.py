@@ -13,13 +13,13 @@ from typing import Final
 import psycopg
 
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.storage.postgres.connection import DURABLE, Connection, Mark, warnings_of
+from forewarned.storage.postgres.connection import DURABLE, RUN, Connection, Mark, warnings_of
 
 PATIENCE: Final = 5.0
 """Seconds until an outcome is given up as unknown."""
 _PAUSE: Final = 0.05
-_WHERE: Final = """
-    SELECT system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), epoch
+_WHERE: Final = f"""
+    SELECT system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), epoch, {RUN}
     FROM store, pg_control_system()
 """
 
@@ -49,7 +49,7 @@ def settle(mark: Mark, connect: Callable[[], Connection]) -> Outcome:
 
 def _ask(connection: Connection, mark: Mark, *, until: float) -> Outcome | None:
     """None while it can't be known."""
-    [[system_id, timeline, epoch]] = connection.execute(_WHERE).fetchall()
+    [[system_id, timeline, epoch, run]] = connection.execute(_WHERE).fetchall()
     if system_id != mark.system_id:
         # It has given out its numbers by itself, and a dump may have brought it the transaction.
         return Outcome.UNKNOWN
@@ -62,11 +62,11 @@ def _ask(connection: Connection, mark: Mark, *, until: float) -> Outcome | None:
     match status:
         case "aborted":
             return Outcome.ROLLED_BACK
-        case "committed" if (timeline, epoch) == (mark.timeline, mark.epoch):
+        case "committed" if (timeline, epoch, run) == (mark.timeline, mark.epoch, mark.run):
             return _await_copies(connection, until)
         case "committed":
-            # After a failover or a restore that lost transactions, their numbers are given out
-            # again: this may be another one's.
+            # After a crash, a failover or a restore that lost transactions, their numbers are given
+            # out again: this may be another one's.
             return Outcome.UNKNOWN
         case _:
             # Still in progress: its session may be waiting for a standby.
