@@ -18,7 +18,8 @@ REMOVED: Final = "history is removed up to"
 """The note of what retention has removed: each store has its own."""
 MALFORMED: Final = "that is not an id that this server gives out"
 OTHER: Final = (
-    "that id belongs to another store, or dates from before this one was restored or crashed"
+    "that id belongs to another store, or dates from before this one was restored or its database"
+    " server crashed"
 )
 AHEAD: Final = (
     "this store has not reached that id: it is a different store, or has lost changes that it had"

@@ -63,12 +63,16 @@ LIMITS: Final = f"""
 """What every writing transaction of a node begins with. The scopes of a node that stops are free in
 seconds, and nothing is answered that is in memory only. No limit ends a commit that waits."""
 RUN: Final = """
-    coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) * 1000000, 0)::bigint
+    (extract(epoch FROM CASE WHEN current_setting('server_version_num')::int < 150000
+                             THEN pg_postmaster_start_time()
+                             ELSE pg_stat_get_bgwriter_stat_reset_time() END) * 1000000)::bigint
 """
-"""Tells the time since PostgreSQL last recovered from a crash from what was before it.
+"""A number that is another one after each recovery from a crash.
 
-It discards its statistics then, and gives out the numbers of transactions again that its log did
-not know yet, even of some that had been visible: of those that waited for no disk.
+PostgreSQL then gives out the numbers of transactions again that its log did not know yet, even of
+some that had been visible: of those that waited for no disk. It also discards its statistics. To
+ask PostgreSQL 14 when can take seconds, so there the start of the server has to do, which does not
+tell if it went on after one of its processes was killed.
 """
 MARK: Final = f"""
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
@@ -102,7 +106,7 @@ class Mark(NamedTuple):
     """The store's clock, in microseconds since 1970."""
     xid: str
     timeline: str
-    """Of the server, which gives out xids anew after a failover."""
+    """Of the server, which gives out xids anew after a failover; after a crash `run` tells."""
     oldest_code: int
     """Nodes that know only earlier schemas must not change anything."""
     system_id: int
