@@ -106,6 +106,37 @@ async def test_after_a_failover_nobody_knows_what_became_of_a_commit(
         await store.transact(_count)
 
 
+async def test_after_a_crash_nobody_knows_whose_the_number_of_a_transaction_is(
+    server: SimulatedServer,
+) -> None:
+    """I14: the number of what was lost is given out again, and says that it was committed."""
+    conditions = Rough()
+    store = SimulatedStore(server, a_node_record(), conditions=conditions)
+    other = _store(server, "node2")
+
+    def crash() -> None:
+        server.crash()
+        session = server.open("node2")
+        server.commit(session, server.run(session, lambda tx: tx.put_note("another", "change")))
+
+    conditions.happening = crash
+    with pytest.raises(UnknownOutcomeError):
+        await store.transact(_count)
+
+    assert (await load(other)).incarnation == 1
+
+
+async def test_what_a_crash_has_undone_is_run_again(server: SimulatedServer) -> None:
+    conditions = Rough()
+    store = SimulatedStore(server, a_node_record(), conditions=conditions)
+    conditions.happening = server.crash
+
+    found, _ = await store.transact(_count)
+
+    assert found == 1
+    assert (await load(_store(server))).incarnation == 2
+
+
 async def test_a_server_that_stops_undoes_what_is_not_committed(server: SimulatedServer) -> None:
     conditions = Rough()
     store = SimulatedStore(server, a_node_record(), conditions=conditions)
@@ -186,6 +217,28 @@ async def test_a_node_is_told_what_others_commit_and_reads_anew_after_a_failover
 
     assert seen == [2]
     assert readings == [1]
+
+
+async def test_a_node_reads_anew_after_a_crash_and_incarnations_stay(
+    server: SimulatedServer,
+) -> None:
+    """I25: what has a number that the last look has seen may be something else."""
+    readings: list[int] = []
+
+    async def read_anew() -> None:
+        readings.append((await load(_store(server))).incarnation)
+
+    watching = _store(server, "node2")
+    async with watching.follow(hear=lambda _: None, read_anew=read_anew) as following:
+        following.go()
+        await _store(server).transact(_count)
+        await following.caught_up()
+        server.crash()
+        server.tell()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    assert readings == [2]
 
 
 async def test_a_dead_node_commits_nothing_and_holds_nothing(server: SimulatedServer) -> None:

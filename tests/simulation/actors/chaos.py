@@ -23,13 +23,14 @@ class Chaos:
                 self._stop_node,
                 self._cut_off_node,
                 self._store_down,
+                self._crash,
                 self._fail_over,
                 self._fail_over_with_loss,
                 self._node_clock_wrong,
                 self._store_clock_wrong,
                 self._sessions_ended,
             ],
-            weights=[4, 1, 3, 1.5, 1.5, 1.5, 1, 2, 2],
+            weights=[4, 1, 3, 1.5, 1.5, 1.5, 1.5, 1, 2, 2],
         )[0]
         await what()
 
@@ -70,6 +71,14 @@ class Chaos:
     async def _store_down(self) -> None:
         self._world.note_looks()
         await self._down(self._world.chance.choice([1, 10, 60]) * self._world.chance.random())
+
+    async def _crash(self) -> None:
+        """It recovers, with all that was committed."""
+        world = self._world
+        world.note_looks()
+        world.story.tell("store", "crashes")
+        world.server.crash()
+        await self._down(world.chance.uniform(0.1, 3))
 
     async def _fail_over(self) -> None:
         world = self._world

@@ -46,7 +46,7 @@ class SimulatedFollowing:
         self._told = 0
         self._lost_at: int | None = None
         """Since when the store has not been reached; None if it was, the last time."""
-        self._last = self._last_row = self._epoch = 0
+        self._last = self._last_row = self._epoch = self._server_run = 0
         self.beginning = ""
 
     async def __aenter__(self) -> Self:
@@ -78,8 +78,9 @@ class SimulatedFollowing:
     @property
     def is_up_to_date(self) -> bool:
         """Whether a look would find nothing."""
-        is_same_epoch = self._epoch == self._server.epoch == self._server.timeline
-        return is_same_epoch and self._last == self._server.number
+        is_same_epoch = self._epoch == self._server.epoch == self._server.life.timeline
+        is_same_run = self._server_run == self._server.life.run
+        return is_same_epoch and is_same_run and self._last == self._server.number
 
     @property
     def lag(self) -> int:
@@ -130,7 +131,9 @@ class SimulatedFollowing:
         found = self._server.found_since(self._last, self._last_row)
         is_long_ago = self._lost_at is not None and began - self._lost_at > LONGEST_GAP * 1e9
         self._lost_at = None
-        if self._epoch != self._server.epoch or found is None or is_long_ago:
+        standing = self._epoch, self._server_run
+        is_comparable = standing == (self._server.epoch, self._server.life.run)
+        if not is_comparable or found is None or is_long_ago:
             self._stand()
             await self._read_anew()
             self._told = began
@@ -173,6 +176,7 @@ class SimulatedFollowing:
     def _stand(self) -> None:
         """Look from here on."""
         self._last, self._epoch = self._server.number, self._server.epoch
+        self._server_run = self._server.life.run
         snapshot = self._server.snapshot()
         self._last_row, self.beginning = snapshot.last_change(), snapshot.position()
         self._told = self._monotonic_ns()

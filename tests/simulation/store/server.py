@@ -2,8 +2,10 @@
 
 A transaction function runs in one go over what is committed, and what it writes is noted and undone.
 Its rows stay locked until it commits, which is when all of it is written: so between the two other
-sessions commit what they have locked, as on PostgreSQL. Invariant: what was committed is lost only
-by `fail_over` to a standby that was behind.
+sessions commit what they have locked, as on PostgreSQL. Each that writes has a number, which says
+what became of it: but after a crash, as after a failover, numbers that no durable commit had are
+given out again. Invariant: what was committed is lost only by `fail_over` to a standby that was
+behind.
 """
 
 import sqlite3
@@ -75,7 +77,17 @@ class Ran(Generic[T]):
     result: T
     transaction: SimulatedTransaction
     written: list[Written]
+    number: int
+    """Of the transaction."""
+    life: "Life"
+
+
+class Life(NamedTuple):
+    """Of the server: within one no number of a transaction is given out twice."""
+
     timeline: int
+    run: int
+    """From one crash to the next."""
 
 
 class Changed(NamedTuple):
@@ -101,6 +113,8 @@ class Standby(NamedTuple):
 
     rows: bytes
     commits: int
+    transactions: frozenset[int]
+    """The numbers of those that were committed."""
     mark: int
     """The ledger's."""
 
@@ -117,7 +131,7 @@ class SimulatedServer:
         """`now` is the server's own clock."""
         self.now = now
         self.is_up = True
-        self.timeline = 1
+        self.life = Life(timeline=1, run=1)
         self.locks = Locks()
         self.sessions: dict[int, Session] = {}
         self.changes: list[Changed] = []
@@ -128,7 +142,11 @@ class SimulatedServer:
         self._actuator_of = actuator_of
         self._ledger = ledger
         self._connection = connect()
-        self._numbers = count(1)
+        self._session_numbers = count(1)
+        self._number = 0
+        """The last that a transaction was given."""
+        self._committed: set[int] = set()
+        """The numbers of transactions."""
         self._known_timeline = 1
         self._standby: Standby | None = None
         self._offset: int | None = None
@@ -139,7 +157,7 @@ class SimulatedServer:
     # --- sessions --------------------------------------------------------------------------------
 
     def open(self, node: str) -> Session:
-        session = Session(next(self._numbers), node)
+        session = Session(next(self._session_numbers), node)
         self.sessions[session.number] = session
         return session
 
@@ -171,7 +189,8 @@ class SimulatedServer:
             raise TakenError from error
         finally:
             self._connection.execute("ROLLBACK")
-        return Ran(result, transaction, database.written, self.timeline)
+        self._number += 1
+        return Ran(result, transaction, database.written, self._number, self.life)
 
     def commit(self, session: Session, ran: Ran[T]) -> Commit:
         """Raises SessionLostError, TakenError."""
@@ -185,6 +204,7 @@ class SimulatedServer:
                 self._connection.execute("ROLLBACK")
                 raise TakenError from error
             self._connection.execute("COMMIT")
+            self._committed.add(ran.number)
         if ran.transaction.has_subscribed:
             self._has_subscriptions = None
         self.close(session)
@@ -196,6 +216,10 @@ class SimulatedServer:
                 self._ledger.committed(commit, decided_at=ran.transaction.now, node=session.node)
             self.tell()
         return commit
+
+    def says_committed(self, number: int) -> bool:
+        """Of the transaction that has this number now, whichever it is."""
+        return number in self._committed
 
     def snapshot(self) -> SqliteSnapshot:
         return SqliteSnapshot(SqliteDatabase(self._connection), self.now())
@@ -303,12 +327,20 @@ class SimulatedServer:
             self._forgotten += len(self.changes)
             self.changes.clear()
 
-    # --- failover --------------------------------------------------------------------------------
+    # --- crash and failover ----------------------------------------------------------------------
+
+    def crash(self) -> None:
+        """Nothing that was committed is lost, and numbers that nothing durable had are free again."""
+        self.end_sessions()
+        self.life = self.life._replace(run=self.life.run + 1)
+        self._number = max(self._committed, default=0)
 
     def leave_standby_behind(self) -> None:
         """From now on it no longer receives what is committed."""
         mark = 0 if self._ledger is None else self._ledger.mark()
-        self._standby = Standby(self._connection.serialize(), self.number, mark)
+        self._standby = Standby(
+            self._connection.serialize(), self.number, frozenset(self._committed), mark
+        )
 
     @property
     def is_standby_behind(self) -> bool:
@@ -318,7 +350,7 @@ class SimulatedServer:
         """The standby takes over, as far as it has followed."""
         self.end_sessions()
         standby, self._standby = self._standby, None
-        self.timeline += 1
+        self.life = self.life._replace(timeline=self.life.timeline + 1)
         if standby is not None:
             self._connection.close()
             self._connection = connect(standby.rows)
@@ -326,12 +358,14 @@ class SimulatedServer:
             # Row numbers and commits are given out anew, so nothing before says what is new.
             self._forgotten = standby.commits
             self.changes.clear()
+            self._committed = set(standby.transactions)
             if self._ledger is not None:
                 self._ledger.fell_back(standby.mark)
+        self._number = max(self._committed, default=0)
 
     def check_epoch(self) -> None:
         """By the first node that connects: see `storage.postgres.epoch`."""
-        if self._known_timeline == self.timeline:
+        if self._known_timeline == self.life.timeline:
             return
         before = self._raised_by()
         session = self.open("")
@@ -343,7 +377,7 @@ class SimulatedServer:
             self._connection.execute("COMMIT")
         finally:
             self.close(session)
-        self._known_timeline = self.timeline
+        self._known_timeline = self.life.timeline
         self._offset = None
         if self._ledger is not None:
             self._ledger.raised(self._raised_by() - before)

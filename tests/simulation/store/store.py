@@ -195,9 +195,9 @@ class SimulatedStore:
                 self._server.close(session)
             if commit is None or (fate is Fate.LOST_AFTER and ran.written):
                 # The node doesn't know which of the two it is.
-                await self._settle(ran)
-            if commit is None:
-                continue
+                if not await self._settle(ran):
+                    continue
+                assert commit is not None, "the server took another transaction for this one"
             if self.is_dead:
                 raise StoreUnavailableError("the node is gone")
             if tell is not None:
@@ -226,8 +226,8 @@ class SimulatedStore:
         if error is not None and not isinstance(error, RefusalError | StoreUnavailableError):
             self._failed(error)
 
-    async def _settle(self, ran: Ran[T]) -> None:
-        """Ask until the server says what became of the commit. Raises UnknownOutcomeError."""
+    async def _settle(self, ran: Ran[T]) -> bool:
+        """Ask until the server says whether it was committed. Raises UnknownOutcomeError."""
         left = self._settling
         while True:
             try:
@@ -239,10 +239,11 @@ class SimulatedStore:
                     raise UnknownOutcomeError from None
                 await asyncio.sleep(_PAUSE)
                 continue
-            if self._server.timeline != ran.timeline:
-                # Numbers of transactions are given out again: this may be another one's.
+            is_committed = self._server.says_committed(ran.number)
+            if is_committed and self._server.life != ran.life:
+                # It may have been given out again: then this is another one's.
                 raise UnknownOutcomeError
-            return
+            return is_committed
 
     def _reach(self) -> None:
         """Raises StoreUnavailableError."""
