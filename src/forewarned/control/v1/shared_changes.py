@@ -40,6 +40,7 @@ class SharedChanges:
 
     async def _tell(self) -> None:
         rows: Sequence[HistoryRow] = ()
+        gaps = self._gaps
         try:
             while self._untold:
                 rows, self._untold = self._untold, []
@@ -51,10 +52,12 @@ class SharedChanges:
                 # Also past what is told to no one, such as callers that were refused.
                 self._changes.told = rows[-1].position
         except StoreUnavailableError:
-            # They are in history, from where watchers that come back are told them.
-            last = (self._untold or rows)[-1].position
-            self._untold.clear()
-            self._changes.drop_all("the store is unavailable", told=last)
+            # They are in history, from where watchers that come back are told them. A gap has
+            # dropped those who watched before it, and no position from then means anything now.
+            missed = self._untold or (rows if gaps == self._gaps else ())
+            self._untold = []
+            if missed:
+                self._changes.drop_all("the store is unavailable", told=missed[-1].position)
         finally:
             self._changes.telling = None
 
