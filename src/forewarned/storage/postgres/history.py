@@ -17,10 +17,11 @@ from forewarned.storage.postgres.connection import RUN
 from forewarned.storage.relational.database import Database
 from forewarned.storage.rows import FoundRow
 
-_IDENTITY: Final = f"""
+IDENTITY: Final = f"""
     SELECT system_id, epoch, {RUN}, (SELECT oid FROM pg_database WHERE datname = current_database())
     FROM store
 """
+"""What `identity_of` makes out."""
 _POSITION: Final = "SELECT pg_current_snapshot()::text AS snapshot"
 _IS_KNOWN: Final = """
     SELECT pg_snapshot_xmax(:shown::text::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
@@ -41,8 +42,12 @@ _PAGE: Final = f"SELECT * FROM history WHERE id >= :first AND {_NEW} ORDER BY id
 
 def identity(database: Database) -> str:
     """Tells this store from others, and from what it was before a restore or a crash."""
-    [[system_id, epoch, run, database_id]] = database.ask(_IDENTITY)
-    return positions.identity(system_id, epoch, run, database_id)
+    [found] = database.ask(IDENTITY)
+    return identity_of(found)
+
+
+def identity_of(found: FoundRow) -> str:
+    return positions.identity(*found)
 
 
 def position(database: Database) -> str:

@@ -91,9 +91,8 @@ class Point(NamedTuple):
 
 def first(connection: Connection, node: str) -> Point:
     """Where to look from, for a caller that reads the whole store after this."""
-    store = history.identity(PostgresDatabase(connection))
-    [[found]] = _ask(connection, [(_STORE, {"node": node})])
-    return _whole_point(found, store)
+    [[found], [store]] = _ask(connection, [(_STORE, {"node": node}), (history.IDENTITY, ())])
+    return _whole_point(found, history.identity_of(store))
 
 
 def look(connection: Connection, node: str, last: Point) -> tuple[News, Point]:
