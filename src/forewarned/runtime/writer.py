@@ -53,7 +53,7 @@ class FeedDelivery:
         """Nothing is shown here."""
 
     async def read_anew(self, _: Engine) -> None:
-        self.feed.restart("the store may have lost confirmed changes")
+        self.feed.restart("the server had to read its whole store again")
 
     def movable(self, clock: VirtualClock) -> MovableClock:
         return SyncedClock(clock, self.feed)
