@@ -7,6 +7,9 @@ from typing import Final
 
 LONGEST_FIRST_CALL: Final = timedelta(seconds=120)
 """Azure documents up to two minutes for the call that switches scheduled events on."""
+LONGEST_POLL: Final = timedelta(minutes=5)
+"""How long a long poll may wait: long enough that an idle VM costs nothing, and short enough for
+proxies and clients in between."""
 
 
 class Balancing(StrEnum):

@@ -18,13 +18,13 @@ from forewarned.core.errors import InvalidIdError
 from forewarned.core.ids import EventId, parse_event_id
 from forewarned.metadata.http import guards
 from forewarned.metadata.http.requests import Request
-from forewarned.metadata.http.responses import LONGEST_WAIT, Persistence
+from forewarned.metadata.http.responses import Persistence
 from forewarned.metadata.instance_versions import (
     INSTANCE_VERSIONS,
     METADATA_VERSIONS,
     NEWEST_METADATA_VERSIONS,
 )
-from forewarned.metadata.options import Options
+from forewarned.metadata.options import LONGEST_POLL, Options
 from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.service.events.api_versions import EVENT_VERSIONS, NEWEST_EVENT_VERSIONS
 from forewarned.service.readiness import Standing
@@ -307,7 +307,7 @@ def _wait(parameters: Mapping[str, str]) -> Wait | Refusal | None:
         return _bad_query("wait must be a duration, like 60s")
     if last is not None and not _INCARNATION.fullmatch(last):
         return _bad_query("last-incarnation must be a whole number below 2147483648")
-    seconds = min(length, LONGEST_WAIT).total_seconds()
+    seconds = min(length, LONGEST_POLL).total_seconds()
     return Wait(seconds, None if last is None else int(last))
 
 

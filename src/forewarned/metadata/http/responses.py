@@ -5,7 +5,7 @@ A document is rendered once per change and api-version; after that a poll costs 
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import IntEnum
 from http import HTTPStatus
 from typing import Final
@@ -13,6 +13,7 @@ from typing import Final
 from forewarned.config.durations import format_duration
 from forewarned.core.model import Document
 from forewarned.metadata import wire
+from forewarned.metadata.options import LONGEST_POLL
 from forewarned.service.events.api_versions import EVENT_VERSIONS, rfc1123
 from forewarned.service.lifecycle.ports import Clock
 
@@ -24,11 +25,8 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _SERVER: Final = "IMDS/forewarned"
 
 
-LONGEST_WAIT: Final = timedelta(minutes=5)
-"""Long enough that an idle VM costs nothing, short enough for proxies and clients in between."""
-
 # Advertised, so that clients use long polls only where they are supported: Azure has none.
-_LONG_POLL: Final = {"Forewarned-Wait": format_duration(LONGEST_WAIT)}
+_ACCEPTED_WAIT: Final = {"Forewarned-Wait": format_duration(LONGEST_POLL)}
 
 
 _END: Final = b"\r\n\r\n"
@@ -134,7 +132,7 @@ class Rendered:
     __slots__ = ("_headers", "_unmodified", "document", "tag")
 
     def __init__(
-        self, incarnation: int, body: bytes, offers: Mapping[str, str] = _LONG_POLL
+        self, incarnation: int, body: bytes, offers: Mapping[str, str] = _ACCEPTED_WAIT
     ) -> None:
         """`offers` are headers that tell clients what Azure does not have."""
         self.tag = str(incarnation)

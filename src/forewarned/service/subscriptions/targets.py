@@ -1,8 +1,9 @@
 """Where a subscription's messages go: values, without any I/O.
 
 `publishing` knows how to reach each of these targets. A new kind of target is a class here, a
-member of `TargetSpec`, a table in `tables`, and what delivers to it there. The store keeps a target
-as its kind and the JSON of its fields.
+member of `TargetSpec`, a table in `tables`, what delivers to it in `publishing.targets.kinds`, and
+a decoder in `storage.relational.publishing.rows`: the store keeps a target as its kind and the JSON
+of its fields.
 """
 
 from dataclasses import dataclass, field

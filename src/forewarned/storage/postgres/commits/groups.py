@@ -31,6 +31,9 @@ Given = TypeVar("Given")
 MOST: Final = 64
 """Functions in a group."""
 TRIES: Final = 5
+"""Of a function that conflicts with others."""
+TRIES_TOGETHER: Final = 2
+"""Of a group, before each of its functions is run by itself."""
 LONGEST_TURN: Final = 0.05
 OLDEST: Final = timedelta(seconds=0.5)
 """What a function decided longer ago is not published: its notice would be that much too short."""
@@ -121,7 +124,7 @@ class Committer(Generic[Given]):
             group = [call for call in taken if not _is_dropped(call)]
             rest: Sequence[QueuedCall[Given]] = ()
             if len(group) > 1:
-                rest = self._run(session, group, tries=2, committing=turn.end)
+                rest = self._run(session, group, tries=TRIES_TOGETHER, committing=turn.end)
             elif group:
                 self._finish(session, group[0], committing=turn.end)
         finally:
