@@ -88,10 +88,10 @@ test-core: .venv/.dev ## run the core's tests, which must cover every branch of 
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include='src/forewarned/core/*' --fail-under=100
 
-test-tools: .venv/.dev ## test what the project is tested, measured and photographed with
+test-tools: .venv/.dev ## test the tools: mutants, benchmarks, screenshots
 	$(PYTEST) tests/tools $(ARGS)
 
-test-all: ## run every test, the thorough ones, many more hostile requests and the artefacts too: an hour
+test-all: ## run every test, the thorough ones, many more hostile requests and the artefacts too: more than an hour
 	@$(MAKE) $(TWO_JOBS) types test-dependencies .venv-nova/.nova .venv-fuzz/.fuzz az lint test-core
 	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ELSEWHERE) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py

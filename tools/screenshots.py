@@ -49,7 +49,7 @@ class Emulator:
         return json.loads(_ask(self.control, method, path, body))
 
     def read_as(self, vm: str) -> None:
-        """Switch a scope's events on, as its VMs do by reading."""
+        """Switch notice on for a scope, as its VMs do by reading."""
         path = f"/vm/{vm}/metadata/scheduledevents?api-version=2020-07-01"
         _ask(self.metadata, "GET", path)
 

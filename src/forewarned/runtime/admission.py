@@ -127,8 +127,8 @@ def principals_of(settings: Settings, shared: Principals | None) -> Principals:
         return principals
     if (settings.data / FILE).exists():
         _log.warning(
-            "the tokens are in the database, and this file is not used:"
-            " `forewarned token import` adds them there",
+            "this file is not used, because nodes keep their tokens in the database:"
+            " `forewarned token import` adds the file's tokens to it",
             extra={"file": str(settings.data / FILE)},
         )
     return shared

@@ -31,7 +31,7 @@ async def test_an_event_waits_for_approval_or_its_not_before(control: ControlApi
 
     assert said["why"] == "it has not been approved yet"
     assert said["waits_for"] == [
-        "approval by a VM of its scope, or from the control plane",
+        "approval by a VM of its scope, or by an operator",
         "or its NotBefore, 2026-01-05 12:15:00 UTC",
     ]
     assert said["next_step"] == "it starts, and its VMs are interrupted"
@@ -136,7 +136,7 @@ async def test_an_event_nobody_approved_tells_that_its_approval_alone_is_not_eno
     assert said["why"] == "it has not been approved yet"
     assert said["waits_for_events"] == [other["event_id"]]
     assert said["waits_for"] == [
-        "approval by a VM of its scope, or from the control plane",
+        "approval by a VM of its scope, or by an operator",
         (
             f"and approval of Freeze {other['event_id']} for {other['resources'][0]}"
             f" in scope {other['scope']}, or that event's NotBefore, 2026-01-05 12:15:00 UTC"

@@ -45,8 +45,8 @@ class CommandTable(EventActionsTable[CommandAction], frozen=True, kw_only=True):
     check: tuple[str, ...] = ()
     """A program that reports the state of a VM: exit code 0 if it is up, 75 if that is unknown, any
     other if it is down. Its last line may be JSON with `host`, `power`, and `witness`, which must
-    be different after every restart. Without one, the exit codes of the other programs are all that
-    is known.
+    be different after every restart. Without `check`, the exit codes of the other programs are all
+    that is known.
     """
     listing: tuple[str, ...] = ()
     """A program that lists the platform's VMs, for `[[sources]]`. It prints JSON with a list

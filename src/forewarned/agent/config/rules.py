@@ -93,8 +93,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     recover: tuple[str, ...] = ()
     """Hooks that run once the event is over and the undo is done, one after another."""
     approve: Approve = Approve.WHEN_READY
-    """`when-ready`: once every required hook is done and none has vetoed; `always`: once they have
-    run, unless one has vetoed; `never`."""
+    """`when-ready`: after all `prepare` hooks, if every required one is done and none has vetoed;
+    `always`: after all of them, however they ended, unless one has vetoed; `never`."""
     leader: Leader = Leader.EACH
     """Which agent approves an event of several VMs: `each`, `first-resource` for the agent of the
     first VM that the event names, or `all-ready` for the last agent to be ready."""

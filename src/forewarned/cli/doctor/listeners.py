@@ -89,7 +89,7 @@ def of_port_marks(settings: Settings, switch: Path = SWITCH) -> Iterator[Finding
             where=str(switch),
             what="the kernel does not pass port marks on to connections",
             todo="Put `net.ipv4.tcp_fwmark_accept = 1` into a file of /etc/sysctl.d, and run"
-            " `sysctl --system`. A server that runs as root does so by itself.",
+            " `sysctl --system`. A server that runs as root sets the switch by itself.",
         )
 
 

@@ -67,7 +67,7 @@ class Metrics:
         self._events = gauge("forewarned_events", "Open events.", ["type", "status"])
         self._failures = counter(
             "forewarned_events_not_carried_out",
-            "Events that ended without having been carried out on at least one of their VMs.",
+            "Events that ended although the work was not carried out on one or more of their VMs.",
             ["type"],
         )
         self._drains = gauge(

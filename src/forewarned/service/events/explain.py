@@ -140,7 +140,7 @@ def _waits_for(waiting: _Waiting, completed_by: CompletedBy) -> tuple[str, ...]:
     if event.approval is not None or not event.announced:
         return tuple(others)
     return (
-        "approval by a VM of its scope, or from the control plane",
+        "approval by a VM of its scope, or by an operator",
         *(f"and {other}" for other in others),
         f"or its NotBefore, {_instant(event.not_before)}",
     )
