@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from forewarned.core.ids import ScopeId
 from forewarned.core.model import Publishing
 from forewarned.publishing.shapes import cloudevents, event_grid, short_text
 from forewarned.service.subscriptions.content import samples
@@ -54,7 +53,6 @@ def message() -> Message:
     return first._replace(
         number=41,
         at=AT,
-        scope_id=ScopeId("avset/web"),
         event=event,
         resource_id=_MAINTENANCE,
         location="westeurope",

@@ -208,4 +208,12 @@ PUBLISHING: Final = (
         breaks="Event Grid: scopes are published whose policy does not ask for it",
         tests=("tests/service/subscriptions/test_model.py",),
     ),
+    Mutant(
+        name="sent-unseen",
+        file="service/subscriptions/model.py",
+        old="self.filter == _TAKES_ALL and",
+        new="",
+        breaks="Decision 0048: a message is written for a subscription whose filter does not take it",
+        tests=(_FAN_OUT,),
+    ),
 )

@@ -8,6 +8,7 @@ from forewarned.service.subscriptions.model import (
     STATUS_OF,
     Filter,
     PublishedStatus,
+    Subscription,
 )
 from forewarned.service.subscriptions.shapes import Shape, ShapeName
 from tests.builders import NOON, SECOND, A, B, an_event
@@ -102,6 +103,22 @@ def test_event_grid_is_for_scopes_whose_policy_asks_for_it_and_has_azures_status
 
     assert a_subscription(shape=shape).wants(message) is wanted
     assert a_subscription().wants(message)
+
+
+@pytest.mark.parametrize(
+    ("subscription", "wants_all"),
+    [
+        (a_subscription(), True),
+        (a_subscription(filter=Filter(vms=("*",))), False),
+        (a_subscription(filter=Filter(types=frozenset(EventType))), False),
+        (a_subscription(shape=Shape(name=ShapeName.EVENT_GRID)), False),
+        (a_subscription(shape=Shape(name=ShapeName.EVENT_GRID, every_scope=True)), False),
+    ],
+)
+def test_only_what_has_no_filter_and_a_shape_for_every_message_wants_all_unseen(
+    subscription: Subscription, wants_all: bool
+) -> None:
+    assert subscription.wants_all is wants_all
 
 
 def test_event_grid_has_no_types_that_the_api_version_of_the_policy_does_not_know() -> None:

@@ -18,10 +18,11 @@ from forewarned.service.subscriptions.model import (
     SubscriptionState,
 )
 from forewarned.storage.diff import fold
+from forewarned.storage.relational.publishing import outbox
 from forewarned.storage.sqlite import fan_out
 from forewarned.storage.sqlite.database import SqliteDatabase
 from tests.builders import NOON, a_binding, a_profile, a_resource, a_scope
-from tests.service.subscriptions.messages import a_subscription
+from tests.service.subscriptions.messages import a_message, a_subscription
 from tests.storage.conftest import OpenSqlite
 from tests.storage.publishing_calls import EVENT, SCHEDULED, count, put, queued, take
 from tests.storage.relational.test_write_buffer import in_one_group
@@ -44,6 +45,19 @@ async def published(store: Store, *facts: Transition) -> list[PublishedStatus]:
     messages = await take(store)
     assert commit.is_for_publisher is bool(messages)
     return [message.status for message in messages]
+
+
+def test_messages_are_stored_in_one_go_as_each_would_be_by_itself() -> None:
+    """Also where a text has line ends, of whatever kind."""
+    messages = [
+        a_message(cause=cause, number=number)
+        for number, cause in enumerate(["one\ntwo", "one\u2028two\r\x0b", ""])
+    ]
+    places = [outbox.NOWHERE, outbox.Place("/id", "here"), outbox.NOWHERE]
+
+    contents = outbox.contents_of(messages, places)
+
+    assert contents == list(map(outbox.content_of, messages, places))
 
 
 async def test_a_message_is_written_if_one_subscription_is_for_it(sqlite: OpenSqlite) -> None:

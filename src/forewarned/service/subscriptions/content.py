@@ -71,7 +71,7 @@ def samples() -> Iterator[Message]:
             number=number,
             status=status,
             at=_SAMPLE_AT,
-            scope_id=ScopeId("web"),
+            scope_id=ScopeId("avset/web"),
             event=Event(
                 id=EventId("0000000A-0000-4000-8000-000000000000"),
                 type=EventType.REBOOT,

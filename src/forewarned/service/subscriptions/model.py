@@ -116,6 +116,9 @@ class Filter:
         )
 
 
+_TAKES_ALL: Final = Filter()
+
+
 def _is_like(name: str, patterns: tuple[str, ...]) -> bool:
     return _compiled(patterns).fullmatch(name.casefold()) is not None
 
@@ -169,6 +172,11 @@ class Subscription:
     state: SubscriptionState = SubscriptionState.ACTIVE
     origin: Origin = Origin.OPERATOR
     created_at: datetime
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether it is to be sent every message, so that none has to be looked at."""
+        return self.filter == _TAKES_ALL and self.shape.name is not ShapeName.EVENT_GRID
 
     def wants(self, message: Message) -> bool:
         """Whether it is to be sent the message: by its filter, and by what its shape can say."""

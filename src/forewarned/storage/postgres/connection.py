@@ -69,10 +69,10 @@ RUN: Final = """
 """
 """A number that is another one after each recovery from a crash.
 
-PostgreSQL then gives out the numbers of transactions again that its log did not know yet, even of
-some that had been visible: of those that waited for no disk. It also discards its statistics. To
-ask PostgreSQL 14 when can take seconds, so there the start of the server has to do, which does not
-tell if it went on after one of its processes was killed.
+PostgreSQL then reuses ids of transactions that had not reached its log, even of some that had been
+visible: of those that waited for no disk. It also discards its statistics. To ask PostgreSQL 14
+when can take seconds, so there the start of the server has to do, which does not tell if it went on
+after one of its processes was killed.
 """
 MARK: Final = f"""
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,

@@ -48,7 +48,7 @@ _MOVE: Final = """
     UPDATE store SET system_id = :system_id, timeline = :timeline, relation = :relation,
                      epoch = :epoch, incarnation_offset = :offset
 """
-# Numbers of transactions that this server has yet to give out would be news for ever.
+# Ids of transactions that this server has not used yet would be news for ever.
 _MARKED: Final = ("scopes", "resources", "unbound", "history")
 _REMARK: Final = """
     INSERT INTO history (at, actor, address, action, scope_id, resources, cause)

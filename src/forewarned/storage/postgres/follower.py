@@ -222,8 +222,8 @@ class Follower:
             raise OtherServerError
         is_comparable = point.position.epoch == last.position.epoch and point.run == last.run
         if not is_comparable or self.lag > _LONGEST_GAP:
-            # What differs between two epochs, or after a crash that gave numbers of transactions
-            # out again, says nothing about what has become visible.
+            # What differs between two epochs, or after a crash, when PostgreSQL reuses ids of
+            # transactions, says nothing about what has become visible.
             point = look.first(connection, self._node.id)
             began = monotonic_ns()
             self.beginning = point.history

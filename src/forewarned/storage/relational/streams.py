@@ -16,7 +16,7 @@ from forewarned.storage.relational.queries import Queries
 from forewarned.storage.rows import FoundRow
 
 _SCOPES: Final = 200
-"""In a batch. None has more than a few hundred VMs."""
+"""In a batch. Most have one VM or a few."""
 
 
 class Streams(Queries):

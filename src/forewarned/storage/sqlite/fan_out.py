@@ -8,7 +8,6 @@ for is not written.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, groupby
-from operator import itemgetter
 from typing import Final
 
 from forewarned.core.ids import ResourceName
@@ -86,27 +85,36 @@ def write(
 
     `left` is where VMs were that the group has removed.
     """
-    addressed = [
-        (outbox.placed(message, left) if left else message, takers)
-        for message in messages
-        if (takers := [each for each in subscriptions if each.wants(message)])
-    ]
-    if not addressed:
+    wanted, takers = _addressed(messages, subscriptions)
+    if not wanted:
         return False
-    found = iter(places.of(database, [message for message, _ in addressed]))
-    last = _last_number(database)
-    rows: list[Row] = []
+    if left:
+        wanted = [outbox.placed(message, left) for message in wanted]
+    contents = outbox.contents_of(wanted, places.of(database, wanted))
+    first = _last_number(database) + 1
+    last = first + len(wanted) - 1
+    scopes = [message.scope_id for message in wanted]
+    rows: list[Row] = [*zip(range(first, last + 1), scopes, contents, strict=True)]
     runs: list[Row] = []
-    for same, run in groupby(addressed, key=itemgetter(1)):
-        first = last + 1
-        for message, _ in run:
-            last += 1
-            rows.append((last, message.scope_id, outbox.content_of(message, next(found))))
-        runs.append((first, last, to_json([each.name for each in same]), micros(now)))
+    for same, run in groupby(takers):
+        upto = first + len([*run]) - 1
+        runs.append((first, upto, to_json([each.name for each in same]), micros(now)))
+        first = upto + 1
     _insert(database, *_MESSAGES, rows)
     _insert(database, *_ADDRESSED, runs)
     _note_number(database, last)
     return True
+
+
+def _addressed(
+    messages: Sequence[Message], subscriptions: Sequence[Subscription]
+) -> tuple[Sequence[Message], Sequence[Sequence[Subscription]]]:
+    """Those that a subscription is for, and for each of them the subscriptions that it is for."""
+    if all(each.wants_all for each in subscriptions):
+        return (messages, [subscriptions] * len(messages)) if subscriptions else ((), ())
+    takers = [[each for each in subscriptions if each.wants(message)] for message in messages]
+    wanted = [message for message, names in zip(messages, takers, strict=True) if names]
+    return wanted, [names for names in takers if names]
 
 
 def _insert(

@@ -61,7 +61,7 @@ _APPOINT_FIRST: Final = f"""
 _LAST: Final = 2**63 - 1
 """Number of a message that never comes."""
 
-_LEAVE_NO_VM: Final = frozenset({EventType.TERMINATE, EventType.PREEMPT})
+_LEAVE_NO_VM: Final = EventType.TERMINATE, EventType.PREEMPT
 """Events of these types end with the removal of their VMs, mostly or always."""
 
 
@@ -98,7 +98,7 @@ class _Content(msgspec.Struct, frozen=True, omit_defaults=True):
     place: Place | None = None
 
 
-_encode: Final = msgspec.json.Encoder().encode
+_encoder: Final = msgspec.json.Encoder()
 _decode: Final = msgspec.json.Decoder(_Content).decode
 _decode_takers: Final = msgspec.json.Decoder(list[str]).decode
 _decode_setting: Final = msgspec.json.Decoder(_Setting).decode
@@ -287,10 +287,21 @@ def content_of(message: Message, place: Place = NOWHERE) -> str:
 
     `place` is for messages that were not placed before.
     """
+    return _encoder.encode(_content(message, place)).decode()
+
+
+def contents_of(messages: Sequence[Message], places: Sequence[Place]) -> list[str]:
+    """As `content_of` each of them, in one go."""
+    contents = list(map(_content, messages, places))
+    # A line feed in a text is written as an escape, so each line is one content.
+    return _encoder.encode_lines(contents).decode().split("\n")[:-1]
+
+
+def _content(message: Message, place: Place) -> _Content:
     _, status, at, _, event, vms, actor, cause, publishing, resource_id, location = message
     if resource_id:
         place = Place(resource_id, location)
-    content = _Content(
+    return _Content(
         status,
         at,
         event,
@@ -301,7 +312,6 @@ def content_of(message: Message, place: Place = NOWHERE) -> str:
         None if publishing is NO_PUBLISHING or publishing == NO_PUBLISHING else publishing,
         place if place is not NOWHERE else None,
     )
-    return _encode(content).decode()
 
 
 def unplaced(messages: Iterable[Message]) -> set[ResourceName]:
