@@ -213,7 +213,7 @@ PUBLISHING: Final = (
         file="service/subscriptions/model.py",
         old="self.filter == _TAKES_ALL and",
         new="",
-        breaks="Decision 0048: a message is written for a subscription whose filter does not take it",
+        breaks="Decision 0048: a message is written for a filter that does not take it",
         tests=(_FAN_OUT,),
     ),
 )
