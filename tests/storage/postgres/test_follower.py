@@ -176,7 +176,9 @@ async def test_a_follower_that_can_not_begin_says_that_the_store_is_unavailable(
         database.ask("SELECT pg_terminate_backend(%s, 10000)", connection.info.backend_pid)
         return connection
 
-    with pytest.raises(StoreUnavailableError, match=r"closed the connection|terminating connection"):
+    with pytest.raises(
+        StoreUnavailableError, match=r"closed the connection|terminating connection"
+    ):
         async with following(database, connect=connect):
             pass
 
