@@ -8,6 +8,7 @@ from forewarned.core import lifecycle, transitions
 from forewarned.core.errors import (
     AlreadyStartedError,
     ClosedEventError,
+    ReasonTooLongError,
     UnknownEventError,
     UnknownResourceError,
 )
@@ -33,6 +34,11 @@ def test_a_canceled_event_leaves_the_document_with_a_record_that_says_why() -> N
     assert fact.event.status is EventStatus.CANCELED
     assert fact.reason == "not today"
     assert fact.at == EARLY
+
+
+def test_an_event_is_not_canceled_for_a_reason_that_is_too_long() -> None:
+    with pytest.raises(ReasonTooLongError):
+        lifecycle.cancel(a_scope(an_event(A)), A, reason="x" * 1001, now=EARLY)
 
 
 def test_a_canceled_event_leaves_its_vms_as_they_were() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from forewarned.core import descriptions
-from forewarned.core.errors import BadDurationError, DescriptionTooLongError
+from forewarned.core.errors import BadDurationError, DescriptionTooLongError, ReasonTooLongError
 from forewarned.core.model import EventSource, EventType
 from tests.builders import DAY, SECOND
 
@@ -48,6 +48,15 @@ def test_a_description_has_a_thousand_characters_at_most() -> None:
 
     with pytest.raises(DescriptionTooLongError) as refused:
         descriptions.refuse_unfit("x" * 1001, None)
+
+    assert (refused.value.length, refused.value.longest) == (1001, 1000)
+
+
+def test_a_reason_has_a_thousand_characters_at_most() -> None:
+    descriptions.refuse_long_reason("x" * 1000)
+
+    with pytest.raises(ReasonTooLongError) as refused:
+        descriptions.refuse_long_reason("x" * 1001)
 
     assert (refused.value.length, refused.value.longest) == (1001, 1000)
 

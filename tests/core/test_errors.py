@@ -87,6 +87,12 @@ REFUSALS = [
         "a description of 2 characters is longer than 1",
     ),
     (
+        errors.ReasonTooLongError(2, 1),
+        {"length": 2, "longest": 1},
+        "reason",
+        "a reason of 2 characters is longer than 1",
+    ),
+    (
         errors.TooManyUserEventsError(10),
         {"limit": 10},
         "source",

@@ -1,4 +1,4 @@
-"""How an event describes itself: its text and its duration.
+"""How an event describes itself: its text, its duration, and why it was canceled.
 
 The texts are those Azure is known to use: free text to clients, not an enum.
 """
@@ -6,7 +6,7 @@ The texts are those Azure is known to use: free text to clients, not an enum.
 from datetime import timedelta
 from typing import Final
 
-from forewarned.core.errors import BadDurationError, DescriptionTooLongError
+from forewarned.core.errors import BadDurationError, DescriptionTooLongError, ReasonTooLongError
 from forewarned.core.model import EventSource, EventType
 
 LONGEST_TEXT: Final = 1000
@@ -37,3 +37,8 @@ def refuse_unfit(description: str, duration: timedelta | None) -> None:
         raise DescriptionTooLongError(len(description), LONGEST_TEXT)
     if duration is not None and not timedelta(0) <= duration <= LONGEST_DURATION:
         raise BadDurationError(duration, LONGEST_DURATION)
+
+
+def refuse_long_reason(reason: str) -> None:
+    if len(reason) > LONGEST_TEXT:
+        raise ReasonTooLongError(len(reason), LONGEST_TEXT)

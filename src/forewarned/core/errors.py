@@ -170,6 +170,13 @@ class DescriptionTooLongError(RefusalError, category=Category.INVALID, field="de
         self.longest = longest
 
 
+class ReasonTooLongError(RefusalError, category=Category.INVALID, field="reason"):
+    def __init__(self, length: int, longest: int) -> None:
+        super().__init__(f"a reason of {length} characters is longer than {longest}")
+        self.length = length
+        self.longest = longest
+
+
 class TooManyUserEventsError(RefusalError, category=Category.CONFLICT, field="source"):
     def __init__(self, limit: int) -> None:
         super().__init__(

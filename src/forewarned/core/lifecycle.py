@@ -137,6 +137,7 @@ def cancel(
     closed: Collection[EventId] = (),
 ) -> Change:
     """Cancel a Scheduled event. If it is part of maintenance, all of that is canceled."""
+    descriptions.refuse_long_reason(reason)
     event = _open_event(scope, event_id, closed)
     if event is None:
         raise errors.ClosedEventError(event_id)

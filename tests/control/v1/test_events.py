@@ -108,6 +108,18 @@ async def test_canceling_says_why(control: ControlApi) -> None:
     assert canceled["ended_at"] == later()
 
 
+async def test_canceling_with_too_long_a_reason_is_refused(control: ControlApi) -> None:
+    await control.switch_on("web")
+    event = await control.schedule("Reboot", "web")
+    path = f"/v1/events/{event['event_id']}"
+
+    status, error = await control.refused("POST", f"{path}/cancel", {"reason": "x" * 1001})
+
+    assert (status, error["code"], error["field"]) == (400, "reason_too_long", "reason")
+    assert error["message"] == "a reason of 1001 characters is longer than 1000"
+    assert (await control.get(path))["status"] == "Scheduled"
+
+
 async def test_canceling_needs_no_body(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")

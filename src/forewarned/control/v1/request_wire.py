@@ -88,7 +88,7 @@ class Maintain(Ask, frozen=True):
 
 
 class Cancel(Ask, frozen=True):
-    reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+    reason: str = ""
 
 
 class Speed(Ask, frozen=True):

@@ -67,6 +67,16 @@ async def test_an_event_is_called_off_with_its_reason(console: ConsoleClient) ->
     assert "It is no longer in any document" in text_of(page)
 
 
+async def test_a_reason_that_is_too_long_is_shown_beside_its_field(console: ConsoleClient) -> None:
+    event_id = await _reboot(console)
+
+    answer = await console.send(f"/events/{event_id}/cancel", reason="x" * 1001)
+
+    assert answer.status_code == 400
+    assert "a reason of 1001 characters is longer than 1000" in text_of(answer.text)
+    assert [event["status"] for event in await console.events()] == ["Scheduled"]
+
+
 async def _maintain_rack1(console: ConsoleClient) -> dict[str, str]:
     """The events of a host's maintenance, by scope."""
     await console.switch_on("web", "report")
