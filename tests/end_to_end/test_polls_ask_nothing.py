@@ -137,7 +137,7 @@ def test_ten_times_the_polls_cost_not_one_statement_more(
             before = audit.statements()
             statuses = poll_often(server, times)
             during.append(audit.statements() - before)
-            # That a scope is still read is written down once an hour of the server's clock.
+            # That a scope is still read is recorded at most every half hour of the server's clock.
             server.call("POST", "/v1/clock/step", {"by": "1h"})
             before = audit.marks()
             statuses |= poll_often(server, times)

@@ -92,7 +92,7 @@ class Surveyor:
             except DeskUnavailableError as error:
                 # The claims of tasks fail as well, and say so.
                 why = {"actuator": self._name, "why": str(error)}
-                _log.debug("can't answer the questions of drains for now", extra=why)
+                _log.debug("can't tell the server which VMs can be moved, for now", extra=why)
             try:
                 async with asyncio.timeout(_BETWEEN_LOOKS):
                     await stop.wait()

@@ -112,7 +112,7 @@ def take_turn(tx: Transaction, standing: Standing) -> Turn:
     resting = {name for name, rest in rests.items() if rest.holds(tx.real_now)}
     due = tx.due_subscriptions() - resting
     probed = _probed_elsewhere(tx, due & rests.keys(), standing)
-    # Only those share the places: with many subscriptions there is not one for each.
+    # Only those share the slots: with many subscriptions there is not one for each.
     due -= probed
     wanted = _wanted([name for name in active if name in due], standing, probing=rests)
     claimed = tx.claim_deliveries(wanted, by=standing.by, until=tx.real_now + CLAIM)

@@ -225,5 +225,5 @@ def _thumbprint(public: PublicKey) -> str:
 def _broken(path: Path) -> TokensUnavailableError:
     return TokensUnavailableError(
         f"{path} contains no P-256 private key: remove it, and the server creates a new one at its "
-        "next start; tokens issued before are then refused"
+        "next start, and then refuses the tokens that VMs and service principals got from it before"
     )

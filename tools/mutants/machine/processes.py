@@ -23,7 +23,7 @@ _BETWEEN_LOOKS: Final = 0.5
 _ASLEEP: Final = 5.0
 """Seconds after which a process that does nothing, and wants nothing of the processor, hangs."""
 _TELLS: Final = Path("/proc/self/schedstat").exists()
-"""Whether the system tells a process that waits from one that waits for its turn."""
+"""Whether the system tells a process that sleeps from one that waits for a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _Running(Generic[Tag]):
     pid: int
     patience: float
     awake_at: float
-    """When it was last seen to do something, or to wait for its turn."""
+    """When it was last seen to do something, or to wait for a processor."""
     spent: int | None = None
 
     def hangs(self) -> bool:
@@ -131,7 +131,7 @@ def _work(job: Job[Tag, Result], writer: Connection) -> None:
 
 
 def _spent_asleep(pid: int) -> int | None:
-    """Nanoseconds that it and its children have run, if none of them runs or waits for its turn.
+    """Nanoseconds that it and its children have run, if none of them runs or waits to run.
 
     So a machine that has no time for a process does not make it one that hangs.
     """

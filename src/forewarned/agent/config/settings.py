@@ -94,7 +94,7 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     readiness: AnyReadiness | None = None
     """Where agents report that they are ready; needed for `"all-ready"`."""
     log_level: LogLevel = LogLevel.INFO
-    """The least severe level to log."""
+    """The least severe level to log: `debug`, `info`, `warning` or `error`."""
     log_format: LogFormat = LogFormat.TEXT
     """`text` for people, `json` for programs."""
 

@@ -114,7 +114,10 @@ def _secret_lines(secret: str) -> Iterator[RenderableType]:
     yield secret
     yield ""
     yield "Give this secret to the receiver. It won't be shown again."
-    yield "How to verify messages with it: docs/publishing.md, 'Receive and verify'"
+    yield (
+        "How to verify messages with it: the documentation's page 'Send events elsewhere'"
+        " (docs/publishing.md)"
+    )
 
 
 def state_page(found: ShownSubscription) -> Iterator[RenderableType]:

@@ -22,8 +22,8 @@ _ABOUT: Final = """\
 Controls Forewarned: the fleet, events, the emulator's clock and faults. Instants are RFC 3339 in
 UTC. Spans are written as `14m59s`; `PT14M59S` is accepted too. Null means "unknown" or "none".
 Fields and parameters that are not listed here are refused. Every response with a status of 400 or
-above is a `Refusal`. The description of each operation says which role its caller needs if the
-setting `control_access` is `token`.
+above is a `Refusal`, except the 503 of `/v1/health`. The description of each operation says which
+role its caller needs if the setting `control_access` is `token`.
 """
 _BEARER: Final = "bearer"
 _SESSION: Final = "session"

@@ -46,7 +46,7 @@ class Error(Shape, frozen=True):
 
 
 class Refusal(Shape, frozen=True):
-    """Every answer with a status of 400 or above."""
+    """Every response with a status of 400 or above, except the 503 of `/v1/health`."""
 
     error: Error
 

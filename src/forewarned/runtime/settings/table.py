@@ -256,7 +256,9 @@ class Settings:
         "start incarnations at 1 again once `silence` has switched notice off, as Azure does",
     )
     host_failure_type: HostFailureType = _setting(
-        HostFailureType.REDEPLOY, one_of(HostFailureType), "type of the event when a host fails"
+        HostFailureType.REDEPLOY,
+        one_of(HostFailureType),
+        "type of the event when a host fails: Redeploy or Reboot",
     )
     predicted_failure_notice: timedelta = _setting(
         timedelta(days=7),
@@ -266,12 +268,13 @@ class Settings:
     approve: Approve = _setting(
         Approve.ANY,
         one_of(Approve),
-        "who may approve a Terminate: any VM of the scope, or only the VM it names",
+        "any: any VM of the scope may approve a Terminate; own-resource: only a VM that it names",
     )
     vm_role: Role = _setting(
         Role.APPROVER,
         _vm_role,
-        "what a VM's own token may do at the arm and control listeners, if they require one",
+        "role of a VM's own token at the arm and control listeners, if they require one: reader,"
+        " approver, maintainer or admin",
     )
     strict_forwarding: bool = _setting(
         False,
@@ -310,8 +313,14 @@ class Settings:
     address_range: Network = _setting(
         network("127.8.0.0/16"), network, "addresses for VMs that have none in the fleet"
     )
-    log_level: LogLevel = _setting(LogLevel.INFO, one_of(LogLevel), "least severe level to log")
-    log_format: LogFormat = _setting(LogFormat.TEXT, one_of(LogFormat), "plain lines, or JSON")
+    log_level: LogLevel = _setting(
+        LogLevel.INFO,
+        one_of(LogLevel),
+        "least severe level to log: debug, info, warning or error",
+    )
+    log_format: LogFormat = _setting(
+        LogFormat.TEXT, one_of(LogFormat), "text: plain lines; json: each line is a JSON object"
+    )
     # What the simulated actuator does with a Started event, after Azure's own figures: an impact
     # "typically" of 7 s; medians of 5 min from Started to gone for a live migration, and of 10 min
     # for a restart or redeploy.
