@@ -78,9 +78,16 @@ async def test_nodes_that_change_one_scope_wait_for_each_other(server: Simulated
 
 
 async def test_a_connection_lost_before_a_commit_is_a_rerun(server: SimulatedServer) -> None:
-    found, _ = await _store(server, "node1", Fate.LOST_BEFORE).transact(_count)
+    runs: list[int] = []
+
+    def counted(tx: Transaction) -> int:
+        runs.append(1)
+        return _count(tx)
+
+    found, _ = await _store(server, "node1", Fate.LOST_BEFORE).transact(counted)
 
     assert found == 1
+    assert len(runs) == 2
     assert (await load(_store(server))).incarnation == 2
 
 
@@ -106,7 +113,7 @@ async def test_after_a_failover_nobody_knows_what_became_of_a_commit(
         await store.transact(_count)
 
 
-async def test_after_a_crash_nobody_knows_whose_the_number_of_a_transaction_is(
+async def test_after_a_crash_it_is_unknown_whose_the_number_of_a_transaction_is(
     server: SimulatedServer,
 ) -> None:
     """I14: the number of what was lost is given out again, and says that it was committed."""
@@ -124,6 +131,24 @@ async def test_after_a_crash_nobody_knows_whose_the_number_of_a_transaction_is(
         await store.transact(_count)
 
     assert (await load(other)).incarnation == 1
+
+
+async def test_a_number_that_another_transaction_has_now_is_asked_about_until_that_one_ends(
+    server: SimulatedServer,
+) -> None:
+    """I14."""
+    conditions = Rough()
+    store = SimulatedStore(server, a_node_record(), conditions=conditions)
+
+    def crash() -> None:
+        server.crash()
+        session = server.open("node2")
+        ran = server.run(session, lambda tx: tx.put_note("another", "change"))
+        asyncio.get_running_loop().call_later(0.3, server.commit, session, ran)
+
+    conditions.happening = crash
+    with pytest.raises(UnknownOutcomeError):
+        await store.transact(_count)
 
 
 async def test_what_a_crash_has_undone_is_run_again(server: SimulatedServer) -> None:
@@ -239,6 +264,27 @@ async def test_a_node_reads_anew_after_a_crash_and_incarnations_stay(
             await asyncio.sleep(0)
 
     assert readings == [2]
+
+
+async def test_what_could_not_be_read_anew_is_read_anew_again(server: SimulatedServer) -> None:
+    """I25."""
+    readings: list[int] = []
+
+    async def read_anew() -> None:
+        readings.append(1)
+        if len(readings) == 1:
+            raise StoreUnavailableError("it has gone again")
+
+    async with _store(server, "node2").follow(hear=lambda _: None, read_anew=read_anew) as node:
+        node.go()
+        await node.caught_up()
+        server.crash()
+        server.tell()
+        await node.caught_up()
+        is_told = node.is_up_to_date
+
+    assert readings == [1, 1]
+    assert is_told
 
 
 async def test_a_dead_node_commits_nothing_and_holds_nothing(server: SimulatedServer) -> None:

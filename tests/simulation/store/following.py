@@ -6,7 +6,7 @@ the node knows is, so here they are made up when someone asks for that: `look_id
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.records import News
@@ -20,6 +20,16 @@ _LONGEST_PAUSE: Final = 1.0
 _PATIENCE: Final = 1.0
 _WHILE_DUE: Final = 0.5
 """Seconds between looks while something is due that others may be seeing to."""
+
+
+class Standing(NamedTuple):
+    """Where a look stood."""
+
+    commit: int
+    row: int
+    """Of history."""
+    epoch: int
+    run: int
 
 
 class SimulatedFollowing:
@@ -46,14 +56,15 @@ class SimulatedFollowing:
         self._told = 0
         self._lost_at: int | None = None
         """Since when the store has not been reached; None if it was, the last time."""
-        self._last = self._last_row = self._epoch = self._server_run = 0
+        self._last = Standing(0, 0, 0, 0)
         self.beginning = ""
 
     async def __aenter__(self) -> Self:
         """Raises StoreUnavailableError."""
         await self._conditions.round_trip()
         self._reach()
-        self._stand()
+        self._last = self._stand()
+        self._told = self._monotonic_ns()
         self._server.watch(self._woken.set)
         return self
 
@@ -78,9 +89,9 @@ class SimulatedFollowing:
     @property
     def is_up_to_date(self) -> bool:
         """Whether a look would find nothing."""
-        is_same_epoch = self._epoch == self._server.epoch == self._server.life.timeline
-        is_same_run = self._server_run == self._server.life.run
-        return is_same_epoch and is_same_run and self._last == self._server.number
+        is_same_epoch = self._last.epoch == self._server.epoch == self._server.life.timeline
+        is_same_run = self._last.run == self._server.life.run
+        return is_same_epoch and is_same_run and self._last.commit == self._server.number
 
     @property
     def lag(self) -> int:
@@ -128,14 +139,15 @@ class SimulatedFollowing:
         await self._conditions.round_trip()
         began = self._monotonic_ns()
         self._reach()
-        found = self._server.found_since(self._last, self._last_row)
+        found = self._server.found_since(self._last.commit, self._last.row)
         is_long_ago = self._lost_at is not None and began - self._lost_at > LONGEST_GAP * 1e9
         self._lost_at = None
-        standing = self._epoch, self._server_run
-        is_comparable = standing == (self._server.epoch, self._server.life.run)
+        is_comparable = self._last[2:] == (self._server.epoch, self._server.life.run)
         if not is_comparable or found is None or is_long_ago:
-            self._stand()
+            standing = self._stand()
             await self._read_anew()
+            # Only now: what could not be read is read anew again.
+            self._last = standing
             self._told = began
             # The next look of a real node, soon after, tells it what is due.
             self._woken.set()
@@ -151,7 +163,7 @@ class SimulatedFollowing:
             began=began,
             rank=self._rank(),
         )
-        self._last, self._last_row = self._server.number, found.last_row
+        self._last = self._last._replace(commit=self._server.number, row=found.last_row)
         self._hear(news)
         self._told = began
         self._look_when_due(news)
@@ -173,13 +185,11 @@ class SimulatedFollowing:
             loop = asyncio.get_running_loop()
             self._due = loop.call_later(max(left, _WHILE_DUE), self._woken.set)
 
-    def _stand(self) -> None:
-        """Look from here on."""
-        self._last, self._epoch = self._server.number, self._server.epoch
-        self._server_run = self._server.life.run
-        snapshot = self._server.snapshot()
-        self._last_row, self.beginning = snapshot.last_change(), snapshot.position()
-        self._told = self._monotonic_ns()
+    def _stand(self) -> Standing:
+        """Where to look from, for a node that reads the whole store after this."""
+        server, snapshot = self._server, self._server.snapshot()
+        self.beginning = snapshot.position()
+        return Standing(server.number, snapshot.last_change(), server.epoch, server.life.run)
 
     def _reach(self) -> None:
         """Raises StoreUnavailableError."""

@@ -2,10 +2,9 @@
 
 A transaction function runs in one go over what is committed, and what it writes is noted and undone.
 Its rows stay locked until it commits, which is when all of it is written: so between the two other
-sessions commit what they have locked, as on PostgreSQL. Each that writes has a number, which says
-what became of it: but after a crash, as after a failover, numbers that no durable commit had are
-given out again. Invariant: what was committed is lost only by `fail_over` to a standby that was
-behind.
+sessions commit what they have locked, as on PostgreSQL. Each has a number, which says what became
+of it: but after a crash, as after a failover, all numbers above the last durable commit's are given
+out again. Invariant: what was committed is lost only by `fail_over` to a standby that was behind.
 """
 
 import sqlite3
@@ -67,7 +66,17 @@ class Session:
     node: str
     wanted: set[Key] = field(default_factory=set)
     """What the next run has to lock first."""
+    transaction: int = 0
+    """The number of its transaction; 0 before it has one."""
     is_lost: bool = False
+
+
+class Life(NamedTuple):
+    """Of the server: within one no number of a transaction is given out twice."""
+
+    timeline: int
+    run: int
+    """From one crash to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +88,7 @@ class Ran(Generic[T]):
     written: list[Written]
     number: int
     """Of the transaction."""
-    life: "Life"
-
-
-class Life(NamedTuple):
-    """Of the server: within one no number of a transaction is given out twice."""
-
-    timeline: int
-    run: int
-    """From one crash to the next."""
+    life: Life
 
 
 class Changed(NamedTuple):
@@ -162,7 +163,8 @@ class SimulatedServer:
         return session
 
     def close(self, session: Session) -> None:
-        """Rolls back what it has not committed."""
+        """Rolls back what it has not committed, and lets it commit nothing more."""
+        session.is_lost = True
         self.sessions.pop(session.number, None)
         self.locks.release(session.number)
 
@@ -170,7 +172,6 @@ class SimulatedServer:
         """As PostgreSQL does when it stops, or when it no longer hears of a node."""
         for session in list(self.sessions.values()):
             if node in {None, session.node}:
-                session.is_lost = True
                 self.close(session)
 
     def run(self, session: Session, function: Function[T]) -> Ran[T]:
@@ -190,6 +191,7 @@ class SimulatedServer:
         finally:
             self._connection.execute("ROLLBACK")
         self._number += 1
+        session.transaction = self._number
         return Ran(result, transaction, database.written, self._number, self.life)
 
     def commit(self, session: Session, ran: Ran[T]) -> Commit:
@@ -217,8 +219,10 @@ class SimulatedServer:
             self.tell()
         return commit
 
-    def says_committed(self, number: int) -> bool:
-        """Of the transaction that has this number now, whichever it is."""
+    def says_committed(self, number: int) -> bool | None:
+        """Of the transaction that has this number now, whichever it is; None if it is under way."""
+        if any(session.transaction == number for session in self.sessions.values()):
+            return None
         return number in self._committed
 
     def snapshot(self) -> SqliteSnapshot:
@@ -330,7 +334,7 @@ class SimulatedServer:
     # --- crash and failover ----------------------------------------------------------------------
 
     def crash(self) -> None:
-        """Nothing that was committed is lost, and numbers that nothing durable had are free again."""
+        """Nothing that was committed is lost. Numbers above the last commit's are free again."""
         self.end_sessions()
         self.life = self.life._replace(run=self.life.run + 1)
         self._number = max(self._committed, default=0)
@@ -375,6 +379,7 @@ class SimulatedServer:
             self._connection.execute("BEGIN IMMEDIATE")
             write_again(self._connection, ran.written)
             self._connection.execute("COMMIT")
+            self._committed.add(ran.number)
         finally:
             self.close(session)
         self._known_timeline = self.life.timeline

@@ -6,7 +6,7 @@ it can't be known.
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, Self, TypeVar
 
@@ -230,20 +230,20 @@ class SimulatedStore:
         """Ask until the server says whether it was committed. Raises UnknownOutcomeError."""
         left = self._settling
         while True:
-            try:
+            is_committed = None
+            with suppress(StoreUnavailableError):
                 await self._conditions.round_trip()
                 self._reach()
-            except StoreUnavailableError:
-                left -= _PAUSE
-                if left <= 0 or self.is_dead:
-                    raise UnknownOutcomeError from None
-                await asyncio.sleep(_PAUSE)
-                continue
-            is_committed = self._server.says_committed(ran.number)
+                is_committed = self._server.says_committed(ran.number)
             if is_committed and self._server.life != ran.life:
-                # It may have been given out again: then this is another one's.
+                # The number may have been given out again: then this is another one's.
                 raise UnknownOutcomeError
-            return is_committed
+            if is_committed is not None:
+                return is_committed
+            left -= _PAUSE
+            if left <= 0 or self.is_dead:
+                raise UnknownOutcomeError
+            await asyncio.sleep(_PAUSE)
 
     def _reach(self) -> None:
         """Raises StoreUnavailableError."""
