@@ -70,6 +70,20 @@ NODES: Final = (
         tests=("tests/storage/postgres/test_look.py",),
     ),
     Mutant(
+        name="identity-asked-apart",
+        file="storage/postgres/look.py",
+        old=(
+            "    [[found], [store]] = _ask("
+            'connection, [(_STORE, {"node": node}), (history.IDENTITY, ())])\n'
+        ),
+        new=(
+            "    [store] = PostgresDatabase(connection).ask(history.IDENTITY)\n"
+            '    [[found]] = _ask(connection, [(_STORE, {"node": node})])\n'
+        ),
+        breaks="I25: positions in history name another run of the server than the one they are of",
+        tests=("tests/storage/postgres/test_look.py",),
+    ),
+    Mutant(
         name="number-given-out-again-is-believed",
         file="storage/postgres/commits/outcome.py",
         old="(timeline, epoch, run) == (mark.timeline, mark.epoch, mark.run)",

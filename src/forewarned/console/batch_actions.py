@@ -10,7 +10,7 @@ from typing import Final
 from forewarned.console.actions import Actions
 from forewarned.console.forms import FieldError
 from forewarned.console.names import first_of
-from forewarned.core.errors import Category, RefusalError, UnknownEventError
+from forewarned.core.errors import Category, ReasonTooLongError, RefusalError, UnknownEventError
 from forewarned.core.ids import EventId, parse_event_id
 from forewarned.core.model import Actor, EventStatus
 from forewarned.service.engine import Engine
@@ -88,7 +88,7 @@ async def approve_all(
 async def cancel_all(
     event_ids: Iterable[EventId], *, actions: Actions, engine: Engine, reason: str, by: Actor
 ) -> Outcome:
-    """With the rehearsed actions, what would come of it."""
+    """With the rehearsed actions, what would come of it. Raises ReasonTooLongError."""
     outcome = Outcome()
     canceled: set[EventId] = set()
     for event_id in event_ids:
@@ -96,6 +96,8 @@ async def cancel_all(
             continue
         try:
             touched = await actions.scheduler.cancel(event_id, reason=reason, by=by)
+        except ReasonTooLongError:
+            raise
         except RefusalError as refusal:
             record = await _find(engine, event_id)
             outcome.refused.append(_line(event_id, record, str(refusal)))

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from forewarned.metadata import errors
 from forewarned.metadata.answers import NOT_YET, UNAVAILABLE, Answers
-from forewarned.metadata.http.barrier import LONGEST_FIRST_POLL, Barrier
+from forewarned.metadata.http.barrier import LONGEST_CATCHING_UP, Barrier
 from forewarned.metadata.http.peers import Peer
 from forewarned.metadata.http.responses import Response
 from forewarned.metadata.http.waiting import Wait
@@ -58,7 +58,7 @@ class NodeAnswers(Answers):
         is_kept = peer.page is not None
         if caller is not None and self._barrier.knows(caller.name, is_kept=is_kept):
             return super().wait_of(request, peer, now)
-        return Wait(None, now + LONGEST_FIRST_POLL, self._barrier.now())
+        return Wait(None, now + LONGEST_CATCHING_UP, self._barrier.now())
 
     @override
     def after_wait(self, request: RoutedRequest, peer: Peer, wait: Wait) -> Response | None:

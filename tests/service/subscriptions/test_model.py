@@ -4,6 +4,7 @@ import pytest
 
 from forewarned.core.model import EventSource, EventType, Publishing
 from forewarned.core.transitions import EventTransition, Transition
+from forewarned.service.subscriptions.content import samples
 from forewarned.service.subscriptions.model import (
     STATUS_OF,
     Filter,
@@ -119,6 +120,14 @@ def test_only_what_has_no_filter_and_a_shape_for_every_message_wants_all_unseen(
     subscription: Subscription, wants_all: bool
 ) -> None:
     assert subscription.wants_all is wants_all
+
+
+def test_what_wants_all_unseen_wants_each() -> None:
+    shapes = [Shape(name=name, every_scope=every) for name in ShapeName for every in (False, True)]
+    for subscription in (a_subscription(shape=shape) for shape in shapes):
+        wanted = [subscription.wants(message) for message in samples()]
+
+        assert all(wanted) or not subscription.wants_all
 
 
 def test_event_grid_has_no_types_that_the_api_version_of_the_policy_does_not_know() -> None:

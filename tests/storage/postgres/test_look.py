@@ -3,8 +3,13 @@
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any, Self
 
+import psycopg
 import pytest
+from psycopg.abc import Query
+from psycopg.rows import TupleRow
+from typing_extensions import override
 
 from forewarned.clock import monotonic_ns
 from forewarned.core.ids import ResourceName, ScopeId
@@ -40,6 +45,24 @@ def connection(database: Database) -> Iterator[Connection]:
 @pytest.fixture
 def looker(connection: Connection) -> Looker:
     return Looker(connection)
+
+
+def test_where_to_look_from_and_which_store_it_is_are_asked_in_one_transaction(
+    connection: Connection,
+) -> None:
+    """Behind PgBouncer a crash may lie between two, and each would be of another run."""
+    sent: list[str] = []
+
+    class Recording(psycopg.Cursor[TupleRow]):
+        @override
+        def execute(self, query: Query, *values: Any, **options: Any) -> Self:
+            sent.append(str(query).split()[0])
+            return super().execute(query, *values, **options)
+
+    connection.cursor_factory = Recording
+    look.first(connection, "a")
+
+    assert sent == ["BEGIN", "SELECT", "SELECT", "SELECT", "COMMIT"]
 
 
 def test_nothing_is_found_where_nothing_has_changed(database: Database, looker: Looker) -> None:

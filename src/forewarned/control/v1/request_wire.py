@@ -16,6 +16,7 @@ from forewarned.control.http.history_files import ExportFormat
 from forewarned.control.v1.event_waits import Milestone
 from forewarned.control.v1.wire import Span, about
 from forewarned.core.copying import replace
+from forewarned.core.descriptions import LONGEST_TEXT
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.service.events.schedule import EventOrder, WorkOrder, usual_source
@@ -25,6 +26,7 @@ from forewarned.service.listings import EventFilter, HistoryFilter
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+_Description = Annotated[str, about(f"{LONGEST_TEXT} characters at most; null: Azure's usual text")]
 # Up to the largest number that a store gives a row.
 RowId = Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
 
@@ -54,7 +56,7 @@ class Schedule(Ask, frozen=True):
     notice: Span | None = None
     short_notice: Annotated[bool, about("allow a notice below the minimum; emulators only")] = False
     duration: Span | None = None
-    description: str | None = None
+    description: _Description | None = None
 
     def order(self) -> EventOrder:
         return EventOrder(
@@ -75,7 +77,7 @@ class Maintain(Ask, frozen=True):
     notice: Span | None = None
     short_notice: bool = False
     duration: Span | None = None
-    description: str | None = None
+    description: _Description | None = None
 
     def order(self) -> WorkOrder:
         return WorkOrder(
@@ -88,7 +90,7 @@ class Maintain(Ask, frozen=True):
 
 
 class Cancel(Ask, frozen=True):
-    reason: str = ""
+    reason: Annotated[str, about(f"{LONGEST_TEXT} characters at most")] = ""
 
 
 class Speed(Ask, frozen=True):

@@ -53,7 +53,7 @@ class SharedChanges:
                 self._changes.told = rows[-1].position
         except StoreUnavailableError:
             # They are in history, from where watchers that come back are told them. A gap has
-            # dropped those who watched before it, and no position from then means anything now.
+            # dropped those who watched before it, and a position from then may mean nothing now.
             missed = self._untold or (rows if gaps == self._gaps else ())
             self._untold = []
             if missed:

@@ -24,8 +24,8 @@ STALE_AFTER_NS: Final = round(STALE_AFTER.total_seconds() * _SECOND)
 """Nanoseconds without news from the store."""
 REMEMBERED: Final = 30 * _SECOND
 """How many nanoseconds ago a VM may have been served here to need no wait."""
-LONGEST_FIRST_POLL: Final = 5.0
-"""Seconds of a first poll, where news keep coming but each look at the store takes long."""
+LONGEST_CATCHING_UP: Final = 5.0
+"""Seconds that a first poll waits, where news keep coming but each look at the store takes long."""
 
 
 class Barrier:

@@ -21,7 +21,7 @@ IDENTITY: Final = f"""
     SELECT system_id, epoch, {RUN}, (SELECT oid FROM pg_database WHERE datname = current_database())
     FROM store
 """
-"""What `identity_of` makes out."""
+"""The columns that `identity_of` takes."""
 _POSITION: Final = "SELECT pg_current_snapshot()::text AS snapshot"
 _IS_KNOWN: Final = """
     SELECT pg_snapshot_xmax(:shown::text::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())

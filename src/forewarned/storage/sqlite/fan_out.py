@@ -113,8 +113,8 @@ def _addressed(
     if all(each.wants_all for each in subscriptions):
         return (messages, [subscriptions] * len(messages)) if subscriptions else ((), ())
     takers = [[each for each in subscriptions if each.wants(message)] for message in messages]
-    wanted = [message for message, names in zip(messages, takers, strict=True) if names]
-    return wanted, [names for names in takers if names]
+    wanted = [message for message, its_takers in zip(messages, takers, strict=True) if its_takers]
+    return wanted, [its_takers for its_takers in takers if its_takers]
 
 
 def _insert(

@@ -176,6 +176,18 @@ def confirmed(page: str) -> list[tuple[str, str]]:
     return [(name, html.unescape(value)) for name, value in found]
 
 
+async def test_a_reason_that_is_too_long_is_refused_once_for_all_events(
+    console: ConsoleClient,
+) -> None:
+    ids = await _story(console)
+    ticked = [("event", event_id) for event_id in ids.values()]
+
+    told = await console.send("/events/cancel", *ticked, reason="x" * 1001)
+
+    assert text_of(told.text).count("a reason of 1001 characters is longer than 1000") == 1
+    assert (await statuses(console))["web"] == "Scheduled"
+
+
 async def test_several_events_are_canceled_once_it_was_told_what_comes_of_it(
     console: ConsoleClient,
 ) -> None:

@@ -74,7 +74,7 @@ async def test_who_comes_from_another_node_waits_for_what_is_being_told(
     assert (before, changes.told) == ("store.1", "store.3")
 
 
-async def test_who_misses_changes_while_the_store_fails_is_told_them_from_history_later() -> None:
+async def test_what_a_watcher_misses_while_the_store_fails_it_is_told_from_history_later() -> None:
     changes = Changes()
     changes.told = "store.1"
     store = a_failing_store()
@@ -90,7 +90,7 @@ async def test_who_misses_changes_while_the_store_fails_is_told_them_from_histor
 
 
 async def test_no_position_from_before_a_gap_is_told_after_it() -> None:
-    """Whoever came back with it would be told that changes may be lost."""
+    """A watcher that came back with it would be told that changes may be lost."""
     changes = Changes()
     changes.told = "store.1"
     store = a_failing_store()

@@ -291,7 +291,7 @@ def content_of(message: Message, place: Place = NOWHERE) -> str:
 
 
 def contents_of(messages: Sequence[Message], places: Sequence[Place]) -> list[str]:
-    """As `content_of` each of them, in one go."""
+    """What `content_of` makes of each of them, in one go."""
     contents = list(map(_content, messages, places))
     # A line feed in a text is written as an escape, so each line is one content.
     return _encoder.encode_lines(contents).decode().split("\n")[:-1]
