@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from time import process_time
 from typing import Final
 
@@ -121,7 +122,7 @@ class _Month:
 
     async def run(self) -> None:
         """Ends early where a law is broken."""
-        living = asyncio.create_task(self._world.watched(self._live()))
+        living = asyncio.create_task(self._world.watched(self._live))
         broken = asyncio.create_task(self._world.is_broken.wait())
         await asyncio.wait([living, broken], return_when=asyncio.FIRST_COMPLETED)
         living.cancel()
@@ -172,7 +173,7 @@ class _Month:
         async with asyncio.TaskGroup() as together:
             for act in (*actions, *failures):
                 delay = chance.uniform(0, span)
-                together.create_task(world.watched(self._after(delay, act)))
+                together.create_task(world.watched(partial(self._after, delay, act)))
         for _ in range(chance.randint(2, 4)):
             await asyncio.sleep(chance.uniform(60, 1200))
             world.check()

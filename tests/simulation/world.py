@@ -103,11 +103,14 @@ class World:
             self.is_broken.set()
             self.story.tell("LAW", self.violation.strip().splitlines()[-1])
 
-    async def watched(self, work: Coroutine[Any, Any, object]) -> None:
-        """Run what an actor does. Nothing there may fail unexpectedly."""
+    async def watched(self, act: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run what an actor does. Nothing there may fail unexpectedly.
+
+        It begins here: a process may be killed before its first step.
+        """
         process = current()
         try:
-            await work
+            await act()
         except Exception as error:  # noqa: BLE001  # a finding, whatever it is
             if process is None or not process.is_dead:
                 self.violated(error)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -70,7 +71,7 @@ class SimulatedActuator:
         )
         desk = NetworkDesk(self, world)
         # Made inside its process: what it waits with belongs there.
-        self._process.spawn(world.watched(self._run(equipped, desk)))
+        self._process.spawn(world.watched(partial(self._run, equipped, desk)))
 
     async def _run(self, equipped: Equipped, desk: "NetworkDesk") -> None:
         actuator = Actuator(NAME, equipped, desk, clock=self._world.true.monotonic)

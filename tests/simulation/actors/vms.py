@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from forewarned.core.errors import RefusalError, UnknownEventError
@@ -50,7 +51,7 @@ class SimulatedVm:
         self._calm = (26 if is_first else 200) * _HOUR
 
     def start(self) -> None:
-        self.process.spawn(self.world.watched(self.run()))
+        self.process.spawn(self.world.watched(self.run))
 
     def restart(self, after: float) -> None:
         """The guest is gone at once, and comes back later."""
@@ -60,7 +61,7 @@ class SimulatedVm:
         self._connection = None
         self.process = Process(self.name)
         self.is_up = True
-        self.process.spawn(self.world.watched(self._boot(after)))
+        self.process.spawn(self.world.watched(partial(self._boot, after)))
 
     def crash(self) -> None:
         """The guest starts again by itself. The platform knows nothing of that."""
@@ -91,7 +92,8 @@ class SimulatedVm:
                 self._decided.add(seen)
                 # Some are late: what has started is approved as well, and that changes nothing.
                 if chance.random() < (0.6 if event["EventStatus"] == "Scheduled" else 0.2):
-                    self.process.spawn(self.world.watched(self._approve_later(event["EventId"])))
+                    approve = partial(self._approve_later, event["EventId"])
+                    self.process.spawn(self.world.watched(approve))
 
     async def until_next_poll(self) -> None:
         """Within seconds of a change, and now and then."""
