@@ -22,8 +22,9 @@ _MOST_PLACES: Final = 64_000
 """Places of VMs that are kept, some 400 bytes each."""
 _MESSAGES: Final = "messages", ("number", "scope_id", "content")
 _ADDRESSED: Final = "addressed", ("first_number", "last_number", "takers", "written_at")
-_SIZES: Final = (16, 4, 1)
-"""How many rows a statement inserts: each run of one costs more than a row does."""
+_SIZES: Final = (64, 32, 16, 8, 4, 2, 1)
+"""How many rows a statement inserts: each run of one costs more than a row does, also because it
+lets another thread have the interpreter."""
 
 
 class PlaceCache:
@@ -91,8 +92,8 @@ def write(
     if left:
         wanted = [outbox.placed(message, left) for message in wanted]
     contents = outbox.contents_of(wanted, places.of(database, wanted))
-    first = _last_number(database) + 1
-    last = first + len(wanted) - 1
+    last = _take_numbers(database, len(wanted))
+    first = last - len(wanted) + 1
     scopes = [message.scope_id for message in wanted]
     rows: list[Row] = [*zip(range(first, last + 1), scopes, contents, strict=True)]
     runs: list[Row] = []
@@ -102,7 +103,6 @@ def write(
         first = upto + 1
     _insert(database, *_MESSAGES, rows)
     _insert(database, *_ADDRESSED, runs)
-    _note_number(database, last)
     return True
 
 
@@ -135,12 +135,12 @@ def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
             at += size
 
 
-def _last_number(database: SqliteDatabase) -> int:
-    """The highest that a message ever had, wherever it was written."""
-    found = database.ask("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'")
-    return int(found[0]["seq"]) if found else 0
-
-
-def _note_number(database: SqliteDatabase, number: int) -> None:
-    database.write("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
-    database.write("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)", (number,))
+def _take_numbers(database: SqliteDatabase, count: int) -> int:
+    """The last of so many numbers that no message ever had, wherever it was written."""
+    found = database.ask(
+        "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'outbox' RETURNING seq", (count,)
+    )
+    if found:
+        return int(found[0]["seq"])
+    database.write("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)", (count,))
+    return count
