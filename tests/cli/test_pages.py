@@ -220,7 +220,7 @@ def test_where_an_operator_completes_events_a_started_one_says_how() -> None:
 
     assert printed(pages.completion_page([started, an_event(B)], SERVICE)) == [
         "",
-        "If no actuator does it (see 'forewarned tasks list'), do the work, then run:",
+        "If no actuator does the work (see 'forewarned tasks list'), do it, then run:",
         "  forewarned complete 0000000A",
     ]
     assert printed(pages.completion_page([started], EMULATOR)) == []

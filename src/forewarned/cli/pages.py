@@ -91,7 +91,7 @@ def completion_page(events: Iterable[wire.Event], health: wire.Health) -> Iterat
     if not started or health.mode == "emulator":
         return
     yield ""
-    yield "If no actuator does it (see 'forewarned tasks list'), do the work, then run:"
+    yield "If no actuator does the work (see 'forewarned tasks list'), do it, then run:"
     short = short_ids(started)
     yield from _some([f"  forewarned complete {short[event_id]}" for event_id in started], "  ")
 

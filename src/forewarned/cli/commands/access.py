@@ -28,8 +28,8 @@ from forewarned.security.identities import TENANT_ID, Principal, Role
 def token() -> None:
     """Create, list and revoke tokens for people and programs.
 
-    A server in service mode requires a token from all callers except its VMs. An emulator requires
-    none, unless its setting 'control_access' says so.
+    A server in service mode requires a token from all callers except its VMs, and an emulator
+    requires none. The setting 'control_access' changes either.
     """
 
 

@@ -191,7 +191,11 @@ def test(session: Session, name: str) -> None:
 @_name
 @with_session
 def pause(session: Session, name: str) -> None:
-    """Stop delivering. Messages are kept until you resume."""
+    """Stop delivering. Messages are kept until you resume.
+
+    But not for ever: the server removes those that are a day older than its setting
+    publishing_undelivered_for, which is 30 days by default.
+    """
     answer = session.control.post(f"{_path(name)}/pause")
     session.show(answer, lambda: state_page(answer.read(ShownSubscription)))
 

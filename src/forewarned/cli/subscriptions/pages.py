@@ -122,7 +122,7 @@ def _secret_lines(secret: str) -> Iterator[RenderableType]:
 
 def state_page(found: ShownSubscription) -> Iterator[RenderableType]:
     if found.state is SubscriptionState.PAUSED:
-        yield f"{plain(found.name)} is paused: messages are kept until it is resumed"
+        yield f"{plain(found.name)} is paused: messages are kept for a limited time"
     else:
         waiting = count(found.health.pending, "message")
         yield f"{plain(found.name)} is active, with {waiting} to deliver"
