@@ -213,5 +213,7 @@ def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:
         )
     raise StartError(
         f"{settings.data} was last used at {clock.now():%Y-%m-%d %H:%M:%S} UTC, which is in the"
-        " future: its clock had been moved. Use another --data directory, or --clock 1x"
+        " future: this machine's clock is behind, or an emulator whose clock was moved used the"
+        " directory. Correct the clock, or use another --data directory; an emulator can also be"
+        " started with --clock 1x"
     )

@@ -103,5 +103,5 @@ def test_without_its_library_the_driver_says_how_to_install_it() -> None:
         check=False,
     )
 
-    assert "apt install libvirt-dev gcc pkg-config" in done.stderr
+    assert "apt install libvirt-dev gcc pkg-config python3-dev" in done.stderr
     assert "pip install 'forewarned[libvirt]'" in done.stderr

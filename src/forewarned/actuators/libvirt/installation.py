@@ -7,7 +7,7 @@ class LibvirtMissingError(Exception):
     def __init__(self) -> None:
         super().__init__(
             "libvirt's Python library is not installed: run `apt install libvirt-dev gcc"
-            " pkg-config` (or what your system calls them), then"
+            " pkg-config python3-dev` (or what your system calls them), then"
             " `pip install 'forewarned[libvirt]'`"
         )
 

@@ -29,7 +29,7 @@ def token() -> None:
     """Create, list and revoke tokens for people and programs.
 
     A server in service mode requires a token from all callers except its VMs, and an emulator
-    requires none. The setting 'control_access' changes either.
+    requires none. The setting 'control_access' changes that for the control listener.
     """
 
 
