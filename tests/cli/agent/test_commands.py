@@ -82,7 +82,7 @@ def test_what_a_file_names_is_looked_at_and_not_changed(file: Path) -> None:
     as_json = invoke("agent", "check", str(file), "--json")
 
     assert result.exit_code == as_json.exit_code == 1
-    assert "error: 2 problems with targets the file names" in result.stderr
+    assert "error: 2 problems with targets that the file names" in result.stderr
     found = {target["name"]: target for target in json.loads(as_json.stdout)["targets"]}
     assert set(found) == {"agent.endpoint", "agent.state", "hooks.drain", "hooks.stop"}
     assert "can't be reached" in found["agent.endpoint"]["problems"][0]

@@ -109,7 +109,7 @@ def check(file: Path, *, offline: bool) -> None:
         click.echo(f"{file}: {rules}, {hooks}; no mistakes")
     if problems:
         raise RefusedError(
-            f"{count(problems, 'problem')} with targets the file names", code="bad_targets"
+            f"{count(problems, 'problem')} with targets that the file names", code="bad_targets"
         )
 
 

@@ -349,7 +349,9 @@ class Settings:
     # Evictions were seen to end from 0 to 2 min after the 30 s of notice; guests get SIGTERM at
     # once. Long enough to see the Started document, short enough not to wait for.
     preempt_settle: timedelta = _setting(
-        timedelta(seconds=10), _spans, "from the start of a Preempt until the VM is gone"
+        timedelta(seconds=10),
+        _spans,
+        "from the start of a Preempt until the VM is deallocated or deleted",
     )
     # A deletion, as an eviction is.
     terminate_settle: timedelta = _setting(
