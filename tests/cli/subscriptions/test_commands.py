@@ -257,10 +257,7 @@ def test_one_is_paused_and_resumed(served: Served) -> None:
     paused = served.run("subscription", "pause", "ops")
     resumed = served.run("subscription", "resume", "ops")
 
-    assert (
-        paused.stdout
-        == "ops is paused: messages are kept for a limited time\n"
-    )
+    assert paused.stdout == "ops is paused: messages are kept for a limited time\n"
     assert resumed.stdout == "ops is active, with 0 messages to deliver\n"
 
 
