@@ -21,6 +21,7 @@ async def test_vms_are_listed_by_the_names_that_the_settings_have_for_hosts(
         assert isinstance(driver, PlatformLister)
         listing = await driver.list_vms()
 
+    assert listing.silent == {}
     assert [(vm.vm_id, vm.name, vm.host) for vm in listing.vms] == [(VM.vm_id, "test", "hv-a")]
     assert listing.is_complete
 
