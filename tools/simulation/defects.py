@@ -86,7 +86,7 @@ DEFECTS: Final = (
             "        with suppress(StoreUnavailableError):\n"
             "            await self._engine.decide(decision, touching=(caller.scope_id,))\n"
         ),
-        breaks="I14: an approval is confirmed although the store never had it",
+        breaks="I14, I12: an approval is confirmed although the store never had it",
         tests=_BY,
     ),
     Mutant(
